@@ -33,6 +33,7 @@ _EXPERIMENTS = {
     "latency": "latency",
     "loop": "loop",
     "quantised": "quantised_models",
+    "formats": "formats",
     "technologies": "technologies",
     "pipelines": "pipelines.run",
     "port": "port",

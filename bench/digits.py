@@ -1,11 +1,13 @@
-"""A network trained on scikit-learn's digits, in integers and in other formats: `python -m baco.bench.digits [DIR]`, a row each.
+"""Networks trained on scikit-learn's digits, in integers and in other formats: `python -m baco.bench.digits [DIR]`, a row each.
 
-Writes `digits.onnx` and `digits.npz` into the folder: 128 samples of the training set, which ranges are taken from, and the 797 of the
-test set behind them, which accuracy is measured on. Trains in seconds; seeds are fixed.
+Writes `digits.onnx` (or, with `--network separable`, `separable.onnx`) and `digits.npz` into the folder: 128 samples of the training
+set, which ranges are taken from, and the 797 of the test set behind them, which accuracy is measured on. Trains in seconds; seeds are
+fixed.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,10 +28,15 @@ from baco.workloads.inputs.samples import read_samples
 
 _SEED, _EPOCHS, _BATCH, _TEST, _CALIBRATION = 0, 30, 50, 797, 128
 _CLASSES = 10
+#: Three convolutions and a product; depthwise and pointwise convolutions by turns, which few bits hurt more.
+NETWORKS = ("digits", "separable")
 
 
-def write_digits(folder: Path, epochs: int = _EPOCHS) -> tuple[Path, Path]:
-    """Train, and write the model and its data; their paths. Raises InputError without scikit-learn, which the digits come with."""
+def write_digits(folder: Path, epochs: int = _EPOCHS, network: str = NETWORKS[0]) -> tuple[Path, Path]:
+    """Train one of `NETWORKS`, and write the model and its data; their paths.
+
+    Raises InputError without scikit-learn, which the digits come with.
+    """
     try:
         from sklearn.datasets import load_digits
         from sklearn.model_selection import train_test_split
@@ -48,13 +55,14 @@ def write_digits(folder: Path, epochs: int = _EPOCHS) -> tuple[Path, Path]:
         image=np.concatenate([train[:_CALIBRATION], test]),
         label=np.concatenate([train_labels[:_CALIBRATION], test_labels]),
     )
-    onnx.save(_as_onnx(_trained(train, train_labels, epochs)), folder / "digits.onnx")
-    return folder / "digits.onnx", folder / "digits.npz"
-
-
-def _trained(images: np.ndarray, labels: np.ndarray, epochs: int) -> torch.nn.Sequential:
     torch.manual_seed(_SEED)
-    model = torch.nn.Sequential(
+    model = {"digits": _plain, "separable": _separable}[network]()
+    onnx.save(_as_onnx(_trained(model, train, train_labels, epochs), network), folder / f"{network}.onnx")
+    return folder / f"{network}.onnx", folder / "digits.npz"
+
+
+def _plain() -> torch.nn.Sequential:
+    return torch.nn.Sequential(
         torch.nn.Conv2d(1, 16, 3, padding=1),
         torch.nn.ReLU(),
         torch.nn.Conv2d(16, 32, 3, stride=2, padding=1),
@@ -64,6 +72,28 @@ def _trained(images: np.ndarray, labels: np.ndarray, epochs: int) -> torch.nn.Se
         torch.nn.Flatten(),
         torch.nn.Linear(512, _CLASSES),
     )
+
+
+def _separable() -> torch.nn.Sequential:
+    def block(
+        inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1
+    ) -> list[torch.nn.Module]:
+        convolution = torch.nn.Conv2d(
+            inputs, outputs, kernel, stride=stride, padding=kernel // 2, groups=groups, bias=False
+        )
+        return [convolution, torch.nn.BatchNorm2d(outputs), torch.nn.ReLU()]
+
+    layers = block(1, 32, 3)
+    for inputs, outputs, stride in ((32, 64, 2), (64, 128, 1), (128, 256, 2)):
+        layers += block(inputs, inputs, 3, stride, groups=inputs) + block(inputs, outputs, 1)
+    return torch.nn.Sequential(
+        *layers, torch.nn.AvgPool2d(2), torch.nn.Flatten(), torch.nn.Linear(256, _CLASSES)
+    )
+
+
+def _trained(
+    model: torch.nn.Sequential, images: np.ndarray, labels: np.ndarray, epochs: int
+) -> torch.nn.Sequential:
     optimiser = torch.optim.Adam(model.parameters(), 2e-3, weight_decay=1e-4)
     x, y = torch.from_numpy(images), torch.from_numpy(labels)
     for _ in range(epochs):
@@ -77,20 +107,29 @@ def _trained(images: np.ndarray, labels: np.ndarray, epochs: int) -> torch.nn.Se
     return model.eval()
 
 
-def _as_onnx(model: torch.nn.Sequential) -> onnx.ModelProto:
+def _as_onnx(model: torch.nn.Sequential, title: str) -> onnx.ModelProto:
     """Node by node: what exporters need is no dependency."""
     nodes, constants, last = [], [], "image"
     for index, layer in enumerate(model):
         name, output = f"{type(layer).__name__.lower()}{index}", f"t{index}"
-        names = [f"{name}.{kind}" for kind, _ in layer.named_parameters()]
+        held = [
+            (kind, one) for kind, one in layer.state_dict().items() if one.ndim
+        ]  # not how many batches were seen
+        names = [f"{name}.{kind}" for kind, _ in held]
         constants += [
-            numpy_helper.from_array(one.detach().numpy(), label)
-            for label, (_, one) in zip(names, layer.named_parameters(), strict=True)
+            numpy_helper.from_array(one.numpy(), label) for label, (_, one) in zip(names, held, strict=True)
         ]
         attributes: dict[str, Any] = {}
         operator = type(layer).__name__  # that of ONNX, of `Flatten`
         if isinstance(layer, torch.nn.Conv2d):
-            operator, attributes = "Conv", {"strides": list(layer.stride), "pads": [1, 1, 1, 1]}
+            operator, attributes = (
+                "Conv",
+                {"strides": list(layer.stride), "pads": [*layer.padding] * 2, "group": layer.groups},
+            )
+        elif isinstance(layer, torch.nn.BatchNorm2d):
+            operator = "BatchNormalization"
+        elif isinstance(layer, torch.nn.AvgPool2d):
+            operator, attributes = "AveragePool", {"kernel_shape": [layer.kernel_size] * 2}
         elif isinstance(layer, torch.nn.Linear):
             operator, attributes, output = "Gemm", {"transB": 1}, "digit"
         elif isinstance(layer, torch.nn.ReLU):
@@ -99,7 +138,7 @@ def _as_onnx(model: torch.nn.Sequential) -> onnx.ModelProto:
         last = output
     graph = helper.make_graph(
         nodes,
-        "digits",
+        title,
         [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 1, 8, 8])],
         [helper.make_tensor_value_info(last, TensorProto.FLOAT, [1, _CLASSES])],
         constants,
@@ -158,8 +197,12 @@ def _row(name: str, bits: float, right: float | None, agreeing: float, snr_db: f
 
 def main(arguments: list[str]) -> int:
     """Train and print; 2 and one message where that cannot be."""
+    parser = argparse.ArgumentParser(prog="python -m baco.bench.digits", description=main.__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", default=Path(), help="where the files go")
+    parser.add_argument("--network", choices=NETWORKS, default=NETWORKS[0])
+    options = parser.parse_args(arguments)
     try:
-        sys.stdout.write(digits_table(*write_digits(Path(*arguments[:1] or ["."]))))
+        sys.stdout.write(digits_table(*write_digits(options.folder, network=options.network)))
     except BacoError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

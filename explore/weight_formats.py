@@ -1,7 +1,7 @@
 """Accuracy as an objective: which layers of a network have weights of 4 bits, what that loses, and what the best design then costs.
 
-Formats are chosen by a list of sensitivities: every layer alone has weights of 4 bits, which tells what noise it adds to the output for
-each byte that it saves; layers then follow one another, least noise a byte first, from all weights in 8 bits to all in 4. Noise tells
+Formats are chosen by a list of sensitivities: every layer alone has weights of 4 bits, which tells what noise it adds to that of all in 8
+bits for each byte that it saves; layers then follow one another, least noise a byte first, from all weights in 8 bits to all in 4. Noise tells
 layers apart where answers on a few hundred samples do not. What is judged of each choice are answers, in the integers that its program
 computes; each is then searched as a study of its own.
 """
@@ -9,7 +9,7 @@ computes; each is then searched as a study of its own.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,27 +78,60 @@ class FormatPoint:
     chosen: bool = False
 
 
-def weighted_layers(network: Network, samples: SampleSet, quantiser: Quantiser) -> dict[str, int]:
-    """Weights of every operator that has trained ones, by its name, in order.
+class WeightFormats:
+    """A network whose layers may have weights of 4 bits: it is calibrated, and run in floating point, once for all choices.
 
-    Raises InputError for a network whose numbers are whole already.
+    Args:
+        network: that is quantised.
+        samples: ranges are taken from the first of them, and choices judged on the others (`AccuracyJudge`).
+        quantiser: all else about the numbers.
+
+    Attributes:
+        quantiser: with all weights in 8 bits.
+        sizes: weights of every operator that has trained ones, by its name, in order.
+
+    Raises InputError for a network whose numbers are whole already, and as `AccuracyJudge`.
     """
-    from baco.compiler.network.quantise import quantise
 
-    found = quantise(network, samples.inputs, quantiser=quantiser)
-    halves = quantise(network, samples.inputs, quantiser=replace(quantiser, weight_format="int4"))
-    sizes = {
-        op.name: found.constants[f"{op.name}.weight"].size
-        for op in network.operators
-        if f"{op.name}.weight" in found.constants
-        and (found.constants[f"{op.name}.weight"] != halves.constants[f"{op.name}.weight"]).any()
-    }
-    if not sizes:
-        raise InputError(
-            f"accuracy is traded by formats of trained weights, and {network.name} has none that could be chosen",
-            hint="give a model in floating point, with its weights",
+    def __init__(self, network: Network, samples: SampleSet, quantiser: Quantiser) -> None:
+        from baco.compiler.network.accuracy import AccuracyJudge
+        from baco.compiler.network.quantise import Calibration
+
+        self.quantiser = replace(quantiser, weight_format="int8", int4_layers=())
+        self._calibration = Calibration(network, samples.inputs, quantiser=self.quantiser)
+        self._judge = AccuracyJudge(network, samples, quantiser=self.quantiser)
+        whole, halves = (
+            self._calibration.integers(replace(self.quantiser, weight_format=form)).constants
+            for form in ("int8", "int4")
         )
-    return sizes
+        kept = {op.name: f"{op.name}.weight" for op in network.operators if f"{op.name}.weight" in whole}
+        self.sizes = {
+            name: whole[weight].size
+            for name, weight in kept.items()
+            if (whole[weight] != halves[weight]).any()
+        }
+        if not self.sizes:
+            raise InputError(
+                f"accuracy is traded by formats of trained weights, and {network.name} has none that could be chosen",
+                hint="give a model in floating point, with its weights",
+            )
+
+    def with_int4(self, names: Iterable[str]) -> Quantiser:
+        """How the network is quantised where these layers have weights of 4 bits."""
+        return replace(self.quantiser, int4_layers=tuple(sorted(names)))
+
+    def accuracy(self, names: Iterable[str]) -> ModelAccuracy:
+        """Of the network with weights of 4 bits in these layers, its operators left out. Raises InputError as `AccuracyJudge`."""
+        return self._judge.measure(self._calibration.integers(self.with_int4(names)), operators=False)
+
+    def weight_bytes(self, names: Iterable[str]) -> float:
+        """Of all weights in main memory, where these layers' are packed."""
+        return sum(self.sizes.values()) - sum(self.sizes[name] for name in names) / 2
+
+
+def added_noise(snr_db: float, before_db: float) -> float:
+    """Power of the noise that comes to what is there before, in parts of the signal's; 0 where there is less than before."""
+    return max(0.0, 10 ** (-snr_db / 10) - 10 ** (-before_db / 10))
 
 
 def nested_choices(sizes: dict[str, int], noise: dict[str, float], most: int = MOST) -> list[tuple[str, ...]]:
@@ -130,30 +163,26 @@ def format_choices(
         bound: largest loss (`ModelAccuracy.loss`).
         say: told what is going on.
 
-    Raises InputError as `weighted_layers`, and for labels that do not fit; InfeasibleError where every choice loses more than the bound.
+    Raises InputError as `WeightFormats`; InfeasibleError where every choice loses more than the bound.
     """
-    from baco.compiler.network.accuracy import measure_accuracy
-    from baco.compiler.network.quantise import quantise
-
-    quantiser = replace(quantiser, weight_format="int8", int4_layers=())
-    sizes = weighted_layers(network, samples, quantiser)
+    formats = WeightFormats(network, samples, quantiser)
     known: dict[frozenset[str], ModelAccuracy] = {}
 
     def accuracy(names: Sequence[str]) -> ModelAccuracy:
         key = frozenset(names)
         if key not in known:
-            say(f"measuring the accuracy of int4 weights in {len(key)} of {len(sizes)} layers")
-            choice = replace(quantiser, int4_layers=tuple(sorted(key)))
-            integers = quantise(network, samples.inputs, quantiser=choice)
-            known[key] = measure_accuracy(network, integers, samples, quantiser=choice)
+            say(f"measuring the accuracy of int4 weights in {len(key)} of {len(formats.sizes)} layers")
+            known[key] = formats.accuracy(key)
         return known[key]
 
-    noise = {name: 10 ** (-accuracy([name]).near.snr_db / 10) for name in sizes}
-    found = []
-    for names in nested_choices(sizes, noise):
-        saved = sum(sizes[name] for name in names) / 2
-        chosen = replace(quantiser, int4_layers=tuple(sorted(names)))
-        found.append(FormatChoice(chosen, len(sizes), sum(sizes.values()) - saved, accuracy(names)))
+    whole = accuracy([]).near.snr_db
+    noise = {name: added_noise(accuracy([name]).near.snr_db, whole) for name in formats.sizes}
+    found = [
+        FormatChoice(
+            formats.with_int4(names), len(formats.sizes), formats.weight_bytes(names), accuracy(names)
+        )
+        for names in nested_choices(formats.sizes, noise)
+    ]
     kept = [one for one in found if bound is None or one.accuracy.loss <= bound]
     if not kept:
         least = min(found, key=lambda one: one.accuracy.loss)

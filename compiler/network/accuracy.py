@@ -143,6 +143,85 @@ def integer_runs(
         torch.set_num_threads(threads)
 
 
+class AccuracyJudge:
+    """A network in floating point on the samples that its integers are judged on, for one quantisation of it or for many.
+
+    Judged are the samples that ranges were not taken from; all where those are the fewer. What the network says of them in floating
+    point is computed once.
+
+    Args:
+        network, quantiser, seed, layers: as `baco.compiler.network.quantise.quantise` was told, on the first of `samples`; other
+            formats of weights are judged alike.
+
+    Raises InputError for a network that cannot be run.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        samples: SampleSet,
+        *,
+        quantiser: Quantiser = DEFAULT,
+        seed: int = 0,
+        layers: int | None = None,
+    ) -> None:
+        self._samples, self._unseen = _judged(samples, quantiser.calibration)
+        parameters = Parameters(network.source, seed)
+        self._graph = FloatGraph(runnable(network, parameters, layers, quantiser), parameters)
+        #: First outputs in floating point, by number of the sample.
+        self._floats: dict[int, np.ndarray] = {}
+
+    def measure(self, quantised: QuantisedNetwork, *, operators: bool = True) -> ModelAccuracy:
+        """How right its integers are.
+
+        Args:
+            operators: compare every operator's results, too, for which the network runs in floating point anew.
+
+        Raises InputError for labels that do not fit what the network says, and for a network without such an output.
+        """
+        compared = comparable_tensors(quantised) if operators else {}
+        output = next(iter(quantised.outputs))
+
+        def judge(number: int, values: Arrays) -> tuple[np.ndarray, np.ndarray, dict[str, Comparison]]:
+            """Outputs in floating point and in integers, and what compares every operator's."""
+            pairs: dict[str, Comparison] = {}
+
+            def observe(name: str, floats: np.ndarray) -> None:
+                if name in compared:
+                    view, largest = compared[name]
+                    pairs[name] = Comparison()
+                    pairs[name].add(floats, quantised.read(view, values), largest)
+
+            if operators or number not in self._floats:
+                self._floats[number] = self._graph.run(self._samples[number], observe)[0]
+            return self._floats[number], np.asarray(quantised.read_output(output, values)), pairs
+
+        found = integer_runs(quantised, self._samples, judge)
+        whole = Comparison()
+        sums: dict[str, Comparison] = {name: Comparison() for name in compared}
+        for floats, integers, pairs in found:
+            whole.add(floats, integers.astype(np.float64))
+            for name, agreement in pairs.items():
+                sums[name].merge(agreement)
+        said = np.stack([_answers(floats) for floats, _, _ in found])
+        meant = np.stack([_answers(integers) for _, integers, _ in found])
+        right: list[float | None] = [None, None]
+        if self._samples.labels is not None:
+            labels = _fitting(self._samples.labels, found[0][0], said)
+            right = [float(np.mean(classes == labels)) for classes in (meant, said)]
+        return ModelAccuracy(
+            len(self._samples),
+            self._unseen,
+            said.size,
+            right[0],
+            right[1],
+            float(np.mean(said == meant)),
+            output,
+            whole.agreement(output),
+            tuple(agreement.agreement(name) for name, agreement in sums.items() if agreement.elements),
+        )
+
+
 def measure_accuracy(
     network: Network,
     quantised: QuantisedNetwork,
@@ -152,56 +231,9 @@ def measure_accuracy(
     seed: int = 0,
     layers: int | None = None,
 ) -> ModelAccuracy:
-    """How right `quantised` is on the samples that ranges were not taken from; on all where those are the fewer.
-
-    Args:
-        network: that was quantised, with `quantiser`, `seed` and `layers`, on the first of `samples`.
-
-    Raises InputError for labels that do not fit what the network says, and for a network without such an output.
-    """
-    judged, unseen = _judged(samples, quantiser.calibration)
-    parameters = Parameters(network.source, seed)
-    graph = FloatGraph(runnable(network, parameters, layers, quantiser), parameters)
-    compared = comparable_tensors(quantised)
-    output = next(iter(quantised.outputs))
-
-    def judge(number: int, values: Arrays) -> tuple[np.ndarray, np.ndarray, dict[str, Comparison]]:
-        """Outputs in floating point and in integers, and what compares every operator's."""
-        pairs: dict[str, Comparison] = {}
-
-        def observe(name: str, floats: np.ndarray) -> None:
-            if name in compared:
-                view, largest = compared[name]
-                pairs[name] = Comparison()
-                pairs[name].add(floats, quantised.read(view, values), largest)
-
-        floats = graph.run(judged[number], observe)[0]
-        return floats, np.asarray(quantised.read_output(output, values)), pairs
-
-    found = integer_runs(quantised, judged, judge)
-    whole = Comparison()
-    sums: dict[str, Comparison] = {name: Comparison() for name in compared}
-    for floats, integers, pairs in found:
-        whole.add(floats, integers.astype(np.float64))
-        for name, agreement in pairs.items():
-            sums[name].merge(agreement)
-    said = np.stack([_answers(floats) for floats, _, _ in found])
-    meant = np.stack([_answers(integers) for _, integers, _ in found])
-    right: list[float | None] = [None, None]
-    if judged.labels is not None:
-        labels = _fitting(judged.labels, found[0][0], said)
-        right = [float(np.mean(classes == labels)) for classes in (meant, said)]
-    return ModelAccuracy(
-        len(judged),
-        unseen,
-        said.size,
-        right[0],
-        right[1],
-        float(np.mean(said == meant)),
-        output,
-        whole.agreement(output),
-        tuple(agreement.agreement(name) for name, agreement in sums.items() if agreement.elements),
-    )
+    """How right `quantised` is, operators included: `AccuracyJudge` for one quantisation. Raises as that."""
+    judge = AccuracyJudge(network, samples, quantiser=quantiser, seed=seed, layers=layers)
+    return judge.measure(quantised)
 
 
 @dataclass(frozen=True)
@@ -233,7 +265,7 @@ def format_accuracy(
     seed: int = 0,
     layers: int | None = None,
 ) -> FormatAccuracy:
-    """How right a network is with operands of a floating-point or block format, on the samples that `measure_accuracy` judges.
+    """How right a network is with operands of a floating-point or block format, on the samples that `AccuracyJudge` judges.
 
     Args:
         form: name of the format, one of `baco.accel.number_formats.FORMATS`.

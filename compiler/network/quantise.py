@@ -146,14 +146,44 @@ def quantise(
         InputError: operators that cannot be run, samples or parameters that do not fit; it names them.
         InfeasibleError: a network that no main memory holds.
     """
-    parameters = Parameters(network.source, seed)
-    network = runnable(network, parameters, layers, quantiser)
-    calibrated = list(samples or random_samples(network, seed))[: quantiser.calibration]
-    ranges = calibrate(network, parameters, calibrated, quantiser.observer)
-    network, masks = fold_computed_masks(network, ranges, strict=bool(samples))
-    network = needed(network)
-    check_ranges(network, ranges, masks)
-    return _integers(network, parameters, ranges, quantiser, seed)
+    return Calibration(network, samples, seed=seed, quantiser=quantiser, layers=layers).integers(quantiser)
+
+
+class Calibration:
+    """The ranges of a network's values, which do not depend on formats and scales of its weights: for several quantisations.
+
+    Args:
+        network, samples, seed, quantiser, layers: as of `quantise`.
+
+    Raises as `quantise`.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        samples: Sequence[Mapping[str, np.ndarray]] | None = None,
+        *,
+        seed: int = 0,
+        quantiser: Quantiser = DEFAULT,
+        layers: int | None = None,
+    ) -> None:
+        self._parameters, self._seed = Parameters(network.source, seed), seed
+        network = runnable(network, self._parameters, layers, quantiser)
+        calibrated = list(samples or random_samples(network, seed))[: quantiser.calibration]
+        self._ranges = calibrate(network, self._parameters, calibrated, quantiser.observer)
+        network, masks = fold_computed_masks(network, self._ranges, strict=bool(samples))
+        self._network = needed(network)
+        check_ranges(self._network, self._ranges, masks)
+
+    def integers(self, quantiser: Quantiser) -> QuantisedNetwork:
+        """The network in integers.
+
+        Args:
+            quantiser: that of the ranges, but for formats and scales of weights, and biases.
+
+        Raises as `quantise`.
+        """
+        return _integers(self._network, self._parameters, self._ranges, quantiser, self._seed)
 
 
 def quantise_given(network: Network, seed: int = 0) -> QuantisedNetwork:

@@ -1,18 +1,20 @@
-"""The network trained on digits: what its table says of floating point is what onnx.reference and scikit-learn say."""
+"""The networks trained on digits: what their table says of floating point is what onnx.reference and scikit-learn say."""
 
 from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 from onnx.reference import ReferenceEvaluator
 from sklearn.metrics import accuracy_score
 
 import baco
-from baco.bench.digits import write_digits
+from baco.bench.digits import NETWORKS, write_digits
 
 
-def test_a_trained_network_keeps_its_accuracy_in_int8(tmp_path: Path) -> None:
-    model, data = write_digits(tmp_path, epochs=4)
+@pytest.mark.parametrize("network", NETWORKS)
+def test_a_trained_network_keeps_its_accuracy_in_int8(tmp_path: Path, network: str) -> None:
+    model, data = write_digits(tmp_path, epochs=4, network=network)
     onnx.checker.check_model(str(model), full_check=True)
     stored = np.load(data)
     judge = ReferenceEvaluator(str(model))

@@ -69,6 +69,7 @@ def test_every_choice_is_searched_and_the_best_within_the_bound_is_the_study(
         # what is said of a choice is the share of answers that its integers and the float model have in common
         chosen = baco.quantise(model, DATA, int4_layers=row["int4_layers"])
         assert row["loss"] == chosen.accuracy.loss
+        assert row["snr_db"] == chosen.accuracy.near.snr_db
         tasks = baco.load_study(tmp_path / row["study"]).best.tasks
         bits = [task.layer.weight_bits for task in tasks if isinstance(task, LoweredTask)]
         # every layer is a task of its own here, and so is the mean over pixels
