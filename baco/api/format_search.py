@@ -80,7 +80,8 @@ def search_formats(
     part = budget.part(len(choices))
     outcomes: list[SearchOutcome] = []
     points: list[FormatPoint] = []
-    for choice, own in zip(choices, spaces, strict=True):
+    for turn, (choice, own) in enumerate(zip(choices, spaces, strict=True), 1):
+        say(f"searching {turn} of {len(choices)}: {choice.label} weights")
         try:
             outcome = search(folder / STUDIES / choice.folder, own, choice.quantiser, part)
         except InfeasibleError:
