@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from baco.accel.synthesis.flat import Flat, flatten
+from baco.accel.synthesis.flat import Flat, Layout, flatten
 from baco.accel.synthesis.liberty import Library, LibraryCell
 from baco.accel.synthesis.mapping import Mapped
 from baco.accel.synthesis.sizing import resized
@@ -58,9 +58,11 @@ def close(
     Raises as `mapping`.
     """
 
+    layouts: dict[int, Layout] = {}
+
     def closed(fast: frozenset[str]) -> Closed:
         mapped = mapping(fast)
-        before = flatten(mapped, cells)
+        before = flatten(mapped, cells, layouts)
         found = resized(before, library, assumed)
         after = found.graph.flat
         return Closed(

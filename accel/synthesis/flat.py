@@ -71,18 +71,26 @@ class Flat:
         return ""
 
 
-def flatten(mapped: Mapped, cells: Mapping[str, LibraryCell]) -> Flat:
+#: Of a module: local nets of its leaves' pins by cell, shape (instances, pins), and the module instances in it.
+Layout = tuple[dict[str, Integers], list[CellInstance]]
+
+
+def flatten(mapped: Mapped, cells: Mapping[str, LibraryCell], known: dict[int, Layout] | None = None) -> Flat:
     """All instances of a design, module by module.
 
     Args:
         cells: cells of the library and of the design's memories, by name.
+        known: what was found of modules before, by the module's identity, in the same cells and names; gets those of this design.
 
     Raises BacoError for an instance that is neither a module nor one of `cells`.
     """
     flat = Flat()
     rows: dict[str, list[tuple[Integers, int]]] = {}
     same: list[tuple[int, int]] = []
-    layouts = {name: _layout(module, cells, mapped.modules) for name, module in mapped.modules.items()}
+    known = {} if known is None else known
+    for module in mapped.modules.values():
+        if id(module) not in known:
+            known[id(module)] = _layout(module, cells, mapped.modules)
     top = mapped.modules[mapped.top]
     pending: list[tuple[str, str, Integers]] = [(mapped.top, "", np.full(top.nets, OPEN, np.int64))]
     while pending:
@@ -94,7 +102,7 @@ def flatten(mapped: Mapped, cells: Mapping[str, LibraryCell]) -> Flat:
         flat.scopes.append(scope)
         flat.modules.append(mapped.modules[key])
         flat.maps.append(local)
-        leaves, inner = layouts[key]
+        leaves, inner = known[id(mapped.modules[key])]
         for kind, places in leaves.items():
             rows.setdefault(kind, []).append((_outside(places, local), number))
         for instance in inner:
@@ -166,7 +174,7 @@ def _merged(nets: int, same: list[tuple[int, int]]) -> Integers:
 
 def _layout(
     module: NetlistModule, cells: Mapping[str, LibraryCell], modules: Mapping[str, NetlistModule]
-) -> tuple[dict[str, Integers], list[CellInstance]]:
+) -> Layout:
     """Local nets of the leaves' pins by cell, shape (instances, pins), and the module instances."""
     leaves: dict[str, list[list[int]]] = {}
     inner = []

@@ -205,7 +205,8 @@ def fo4_s(cells: Library) -> float:
     for cell in cells.kinds("gate"):
         inputs = cell.pins_of("input")
         if len(inputs) == 1 and len(cell.pins_of("output")) == 1 and _inverts(cell):
-            return sum(repeated(cell, 4 * max(cell.pins[inputs[0]].rise_f, cell.pins[inputs[0]].fall_f))) / 2
+            load = 4 * max(cell.pins[inputs[0]].rise_f, cell.pins[inputs[0]].fall_f)
+            return float(repeated(cell, np.array([load])).sum()) / 2
     return 0.0
 
 

@@ -195,7 +195,8 @@ def _net_energy(run: _Run, library: Library) -> tuple[Array, NDArray[np.int64]]:
         pin_f = float(load[net * 2 : net * 2 + 2].max() / sinks[net])
         key = f"{pin_f:.2e}"
         if key not in taken:
-            _, buffer = repeater(buffers, float(key), assumed)
+            _, fastest = repeater(buffers, np.array([float(key)]), assumed)
+            buffer = buffers[int(fastest[0])]
             full = np.full((2, 1), assumed.most_sinks * pin_f)
             slews = np.full((2, 1), assumed.clock_slew_s)
             inside = sum(float(run.edges(one, slews, full)[0]) for one in buffer.energies)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from baco.accel.synthesis.flat import Flat, Instances
 from baco.accel.synthesis.liberty import Library, LibraryCell
 from baco.accel.synthesis.mapping import OPEN
-from baco.accel.synthesis.tables import Tables, repeated
+from baco.accel.synthesis.tables import repeated
 from baco.accel.synthesis.timing import (
     CAUSES,
     CLOCKED,
@@ -65,7 +65,8 @@ def resized(flat: Flat, library: Library, assumed: Assumptions) -> Arrivals:
     # buffers help where cells are weak for what they drive, which shows once they are there
     plain = arrivals(flat, library, assumed)
     starts = (_buffered(plain, library, assumed, pins) for pins in (_PINS, (assumed.most_sinks,) * 2))
-    best = found = min((arrivals(start, library, assumed) for start in starts), key=lambda one: one.need_s)
+    timed = (arrivals(start, library, assumed, plain.graph) for start in starts)
+    best = found = min(timed, key=lambda one: one.need_s)
     idle = 0
     families = _families(library)
     for _ in range(_ROUNDS):
@@ -93,7 +94,8 @@ class _Buffer:
     def of(cls, cell: LibraryCell, assumed: Assumptions) -> _Buffer:
         """Delays at the slew that such buffers make."""
         taken = input_f(cell)
-        low, high = (max(repeated(cell, load, assumed.clock_slew_s)) for load in (4 * taken, 12 * taken))
+        loads_f = np.array([4 * taken, 12 * taken])
+        low, high = repeated(cell, loads_f, assumed.clock_slew_s).max(0).tolist()
         slope = (high - low) / (8 * taken) if taken else 0.0
         return cls(cell, taken, low - slope * 4 * taken, slope)
 
@@ -266,8 +268,8 @@ class _State:
         self._found, self._assumed = found, assumed
         self._required = found.required
         self._tight = self._required - found.at <= _SLACK * found.need_s
-        self._tables = Tables()
         graph = found.graph
+        self._tables = graph.tables
         later = graph.delays(found.at, found.slew, _STEP_F) - found.took
         #: How much later an edge comes for each farad more that its net carries, s / F.
         self._slope = np.zeros(found.at.size)

@@ -110,22 +110,24 @@ def _place(axes: Array, which: Integers, sizes: Integers, x: Array) -> tuple[Int
     return index, (x - low) / (high - low)
 
 
-def repeated(cell: LibraryCell, load: float, slew: float = 0.0) -> tuple[float, float]:
-    """Delays of a cell with one input that drives a load, F, in a row of such: at the slew that each makes for the next, s.
+def repeated(cell: LibraryCell, load: Array, slew: float = 0.0) -> Array:
+    """Delays of a cell with one input that drives loads, F, shape (n,), each in a row of such: at the slew that each makes for the
+    next, s.
 
     Args:
         slew: what the search for that begins at, s.
 
     Returns:
-        Of the rising and the falling edge, s.
+        Of the rising and the falling edge, s, shape (2, n).
     """
     arc = next(arc for arc in cell.arcs if arc.kind == "combinational" and arc.rise and arc.fall)
     tables = Tables()
     delays = [tables.number(table) for table in (arc.rise, arc.fall) if table]
     slews = [tables.number(table) for table in (arc.rise_slew, arc.fall_slew) if table]
-    which, loads = np.array(delays + slews), np.full(len(delays + slews), load)
-    edges = np.zeros(2)
+    kinds = len(delays + slews)
+    which, loads = np.repeat(delays + slews, load.size), np.tile(load, kinds)
+    values, given = np.zeros((kinds, load.size)), np.full(load.size, slew)
     for _ in range(4):
-        values = tables.read(which, np.full(which.size, slew), loads)
-        edges, slew = values[:2], float(max(values[2:], default=slew))
-    return float(edges[0]), float(edges[1])
+        values = tables.read(which, np.tile(given, kinds), loads).reshape(kinds, load.size)
+        given = values[2:].max(0) if slews else given
+    return values[:2]

@@ -108,11 +108,13 @@ class TimingGraph:
     """Transitions between edges of nets; edge e of net n is n * 2 + e.
 
     Args:
-        like: of the same nets, driven by cells of other strengths: they are in its order.
+        like: of the same design, whose tables are used on; where nets are the same, driven by cells of other strengths, they are in
+            its order.
     """
 
     def __init__(self, flat: Flat, load: Array, like: TimingGraph | None = None) -> None:
-        self.flat, self.load, self.tables = flat, load, Tables()
+        self.flat, self.load = flat, load
+        self.tables: Tables = Tables() if like is None else like.tables
         self.source: Integers
         self.target: Integers
         self.delay: Integers
@@ -142,7 +144,8 @@ class TimingGraph:
     def _order(self, like: TimingGraph | None) -> tuple[Integers, int]:
         """As of `_levels`."""
         source, target = self.source >> 1, self.target >> 1
-        if like is not None and not like.loops and (like.level[source] < like.level[target]).all():
+        same = like is not None and like.level.size == self.flat.nets and not like.loops
+        if like is not None and same and (like.level[source] < like.level[target]).all():
             return like.level, 0
         return _levels(self.flat.nets, source, target)
 
@@ -203,7 +206,8 @@ class TimingGraph:
 
 def _levels(nets: int, source: Integers, target: Integers) -> tuple[Integers, int]:
     """Longest distance of each net from a net that no gate drives, shape (nets,), and how many are in loops."""
-    pairs = np.unique(source * nets + target) if source.size else source
+    pairs = np.sort(source * nets + target)
+    pairs = pairs[np.flatnonzero(np.diff(pairs, prepend=-1))]
     source, target = pairs // max(nets, 1), pairs % max(nets, 1)
     waiting = np.bincount(target, minlength=nets)
     starts = np.searchsorted(source, np.arange(nets + 1))
@@ -340,22 +344,19 @@ def _buffered(
     many = np.flatnonzero(sinks > assumed.most_sinks)
     if not many.size:
         return
-    stage_of: dict[float, tuple[float, float, float]] = {}  # to the pins, to buffers, s; load of an input, F
-    for net in many:
-        pin_f = max(load[net * 2], load[net * 2 + 1]) / sinks[net]
-        key = float(f"{pin_f:.2e}")
-        if key not in stage_of:
-            delay, buffer = repeater(buffers, key, assumed)
-            taken = input_f(buffer) + assumed.wire_f
-            stage_of[key] = (
-                delay,
-                max(repeated(buffer, taken * assumed.most_sinks, assumed.clock_slew_s)),
-                taken,
-            )
-        to_pins, to_buffers, taken = stage_of[key]
-        stages = tree_buffers(int(sinks[net]), assumed.most_sinks)
-        late[net] = to_pins + (len(stages) - 1) * to_buffers
-        load[net * 2 : net * 2 + 2] = stages[-1] * taken
+    pin_f = np.maximum(load[many * 2], load[many * 2 + 1]) / sinks[many]
+    pins, kinds = np.unique([float(f"{one:.2e}") for one in pin_f], return_inverse=True)
+    to_pins, fastest = repeater(buffers, pins, assumed)
+    taken = np.array([input_f(buffer) + assumed.wire_f for buffer in buffers])
+    full = taken * assumed.most_sinks
+    to_buffers = {
+        place: float(repeated(buffers[place], full[place : place + 1], assumed.clock_slew_s).max())
+        for place in set(fastest.tolist())
+    }
+    for net, kind in zip(many, kinds, strict=True):
+        stages, place = tree_buffers(int(sinks[net]), assumed.most_sinks), int(fastest[kind])
+        late[net] = to_pins[kind] + (len(stages) - 1) * to_buffers[place]
+        load[net * 2 : net * 2 + 2] = stages[-1] * taken[place]
 
 
 def tree_buffers(sinks: int, most: int) -> list[int]:
@@ -372,11 +373,11 @@ def tree_buffers(sinks: int, most: int) -> list[int]:
     return found
 
 
-def repeater(buffers: Sequence[LibraryCell], pin_f: float, assumed: Assumptions) -> tuple[float, LibraryCell]:
-    """The fastest buffer for a full stage of a tree whose pins take `pin_f` each, F, and its delay, s."""
-    delays = [max(repeated(one, pin_f * assumed.most_sinks, assumed.clock_slew_s)) for one in buffers]
-    fastest = int(np.argmin(delays))
-    return delays[fastest], buffers[fastest]
+def repeater(buffers: Sequence[LibraryCell], pin_f: Array, assumed: Assumptions) -> tuple[Array, Integers]:
+    """The fastest buffers' delays for full stages of trees whose pins take `pin_f` each, F, shape (n,), s, and which these are."""
+    full = pin_f * assumed.most_sinks
+    delays = np.stack([repeated(one, full, assumed.clock_slew_s).max(0) for one in buffers])
+    return delays.min(0), delays.argmin(0)
 
 
 def input_f(buffer: LibraryCell) -> float:
