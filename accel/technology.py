@@ -42,7 +42,7 @@ _NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}"
 
 class PeriodLaw(BaseModel):
     """Period that a design closes at before layout, margin included, ns: a base, and what grows with it; or what the normaliser's sums
-    over its lanes take, where that is longer."""
+    over its lanes or row functions take, where that is longer."""
 
     model_config = _STRICT
 
@@ -54,11 +54,16 @@ class PeriodLaw(BaseModel):
     )
 
     normalizer: float = Field(0.0, ge=0, description="for each lane of a normaliser, which adds them up")
+    row_functions: float = Field(0.0, ge=0, description="at least, with row functions")
 
     @staticmethod
-    def lanes(configuration: Configuration, dim: float) -> float:
-        """Of the normaliser; 0 without."""
-        return float(configuration.features.normalizations and min(dim, configuration.dma_bits / 8))
+    def features(configuration: Configuration, dim: float) -> dict[str, float]:
+        """What the coefficients of features' own paths are multiplied by: a normaliser's lanes, 1 with row functions; 0 without."""
+        has = configuration.features
+        return {
+            "normalizer": float(has.normalizations and min(dim, configuration.dma_bits / 8)),
+            "row_functions": float(has.row_functions),
+        }
 
     @staticmethod
     def values(configuration: Configuration, dim: float) -> dict[str, float]:
@@ -74,7 +79,8 @@ class PeriodLaw(BaseModel):
     def ns(self, configuration: Configuration, dim: float) -> float:
         """Of an accelerator with an array of some side."""
         whole = sum(getattr(self, name) * value for name, value in self.values(configuration, dim).items())
-        return float(max(whole, self.normalizer * self.lanes(configuration, dim)))
+        own = self.features(configuration, dim).items()
+        return float(max(whole, *(getattr(self, name) * value for name, value in own)))
 
 
 class Technology(BaseModel):

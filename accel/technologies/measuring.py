@@ -37,7 +37,7 @@ Floats = npt.NDArray[np.float64]
 _ROWS = 512
 #: What is measured, most telling first: side and what differs from Gemmini's default.
 DESIGNS: tuple[dict[str, Any], ...] = tuple(load_yaml(Path(__file__).with_name("designs.yaml")).data)
-#: What a period is at least next to that of the other paths, to be the normaliser's.
+#: What a period is at least next to that of the other paths, to be a feature's own.
 _SLOWER = 1.02
 #: Designs that are worth ranking.
 _RANKED = 5
@@ -247,18 +247,20 @@ def _fitted(design: Floats, target: Floats) -> tuple[Floats, Floats]:
 
 
 def _period_law(machines: Sequence[Accelerator], period: Floats) -> PeriodLaw:
-    """Fitted to the periods (ns) of designs: the sum to those without a normaliser, and then the normaliser's lanes to those with
-    one that are slower."""
-    lanes = np.array([PeriodLaw.lanes(machine, machine.dim) for machine in machines])
+    """Fitted to the periods (ns) of designs: the sum to those without features that have paths of their own, and then each of these to
+    the slower ones among those that have it."""
+    features = [PeriodLaw.features(machine, machine.dim) for machine in machines]
     terms = [PeriodLaw.values(machine, machine.dim) for machine in machines]
-    values, plain = np.array([[*term.values()] for term in terms]), lanes == 0
+    values, own = (np.array([[*row.values()] for row in table]) for table in (terms, features))
+    plain = ~own.any(1)
     found = least_relative(values[plain], period[plain])
-    slower = ~plain & (period > _SLOWER * (values @ found))
-    law = PeriodLaw(**dict(zip(terms[0], found.tolist(), strict=True)))
-    if not slower.any():
-        return law
-    (lane,) = least_relative(lanes[slower, None], period[slower])
-    return law.model_copy(update={"normalizer": float(lane)})
+    slower = period > _SLOWER * (values @ found)
+    law = dict(zip(terms[0], found.tolist(), strict=True))
+    for name, column in zip(features[0], own.T, strict=True):
+        rows = slower & (column > 0)
+        if rows.any():
+            law[name] = float(least_relative(column[rows, None], period[rows])[0])
+    return PeriodLaw(**law)
 
 
 def _errors(predicted: Floats, measured: Floats) -> dict[str, float]:
