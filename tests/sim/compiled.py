@@ -9,9 +9,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from baco.sim.toolchain import toolchain
+
+#: How Verilated programs of tests are compiled.
+VERILATED = ("-std=c++17", "-fno-sanitize=undefined", "-w", "-DVL_TIME_CONTEXT")
 #: Files beside the sources that they may include.
 _INCLUDED = ("*.h", "*.ld", "*.S")
 
@@ -24,6 +28,7 @@ def compiled(
     folders: Iterable[Path] = (),
     written: Mapping[str, str] | None = None,
     script: Path | None = None,
+    verilated: bool = False,
 ) -> Path:
     """A program.
 
@@ -31,8 +36,9 @@ def compiled(
         language: `cc` or `c++`.
         flags: for the compiler, without paths.
         folders: where headers are.
-        written: texts of generated files by name, the headers first found; those of C++ are compiled as well.
+        written: texts of generated files by name, the headers first found; those of C++ are compiled as well, as one file.
         script: for the linker.
+        verilated: with Verilator's run-time library and its headers.
     """
     sources, folders, written = list(sources), list(folders), dict(written or {})
     key = hashlib.sha256(repr((importlib.metadata.version("ziglang"), language, *flags)).encode())
@@ -41,25 +47,62 @@ def compiled(
         key.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     for name, text in written.items():
         key.update(f"{name}\0{text}\0".encode())
-    kept = Path(os.environ["BACO_CACHE"]) / "programs"
-    kept.mkdir(mode=0o700, parents=True, exist_ok=True)
-    target = kept / key.hexdigest()[:24]
+    if verilated:
+        key.update(repr((toolchain().key, *VERILATED)).encode())
+        flags, folders = [*VERILATED, *flags, "-lpthread"], [*folders, *verilator_folders()]
+
+    def make(target: Path) -> None:
+        with tempfile.TemporaryDirectory() as scratch:
+            for name, text in written.items():
+                Path(scratch, name).write_text(text)
+            parts = list(sources)
+            if units := [name for name in written if name.endswith(".cpp")]:
+                # most of the time goes into headers that all of them read
+                parts.append(Path(scratch, "all_written.cpp"))
+                parts[-1].write_text("".join(f'#include "{name}"\n' for name in units))
+            parts += verilated_objects() if verilated else []
+            places = [f"-I{folder}" for folder in (scratch, *folders)]
+            places += [f"-Wl,-T,{script}"] if script else []
+            zig(language, *flags, *places, *parts, "-o", target)
+
+    return _kept(f"programs/{key.hexdigest()[:24]}", make)
+
+
+def verilated_objects() -> list[Path]:
+    """Verilator's run-time library, compiled once for all programs but those of the product."""
+    key = hashlib.sha256(repr((toolchain().key, *VERILATED)).encode()).hexdigest()[:24]
+    include, *_ = verilator_folders()
+
+    def compile_file(name: str) -> Callable[[Path], None]:
+        places = [f"-I{folder}" for folder in verilator_folders()]
+        return lambda target: zig(
+            "c++", *VERILATED, "-O1", *places, "-c", include / f"{name}.cpp", "-o", target
+        )
+
+    return [
+        _kept(f"verilated/{name}-{key}.o", compile_file(name)) for name in ("verilated", "verilated_threads")
+    ]
+
+
+def verilator_folders() -> tuple[Path, Path]:
+    """Where Verilator's headers are."""
+    include = Path(toolchain().verilator_root, "include")
+    return include, include / "vltstd"
+
+
+def _kept(name: str, make: Callable[[Path], None]) -> Path:
+    """A file of the tests' cache, made unless it is there."""
+    target = Path(os.environ["BACO_CACHE"]) / name
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if target.exists():
         return target
-    with open(kept / f"{target.name}.lock", "w") as lock, tempfile.TemporaryDirectory() as scratch:
+    with open(f"{target}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # tests run side by side
-        if target.exists():
-            return target
-        for name, text in written.items():
-            Path(scratch, name).write_text(text)
-        parts = [*sources, *(Path(scratch, name) for name in written if name.endswith(".cpp"))]
-        places = [f"-I{folder}" for folder in (scratch, *folders)] + ([f"-Wl,-T,{script}"] if script else [])
-        partial = Path(scratch, "program")
-        zig(language, *flags, *places, *parts, "-o", partial)
-        made = kept / f"{target.name}.{os.getpid()}"
-        made.write_bytes(partial.read_bytes())
-        made.chmod(0o700)
-        made.replace(target)
+        if not target.exists():
+            partial = target.with_name(f"{os.getpid()}-{target.name}")
+            make(partial)
+            partial.chmod(0o700)
+            partial.replace(target)
     return target
 
 

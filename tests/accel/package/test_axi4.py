@@ -139,22 +139,15 @@ def driver(handed: Path, tmp_path: Path) -> Path:
     texts = {
         path.name: path.read_text() for path in sorted(generated.glob("*")) if path.suffix in (".h", ".cpp")
     }
-    include = Path(TOOLS.verilator_root, "include")
     base = re.search(r"BASE (?:64'h)(\w+)", (handed / "test" / "test_config.vh").read_text())
     assert base is not None
     return compiled(
         "c++",
-        [
-            Path(__file__).parent / "driver_bench.cpp",
-            include / "verilated.cpp",
-            include / "verilated_threads.cpp",
-        ],
-        flags=(
-            *("-std=c++17", "-O0", "-fno-sanitize=undefined", "-w", "-lpthread"),
-            *(f"-DBEAT_BYTES={PLAIN.dma_bits // 8}", f"-DTEST_BASE=0x{base[1]}"),
-        ),
-        folders=[include, include / "vltstd", handed / "software"],
+        [Path(__file__).parent / "driver_bench.cpp"],
+        flags=("-O0", f"-DBEAT_BYTES={PLAIN.dma_bits // 8}", f"-DTEST_BASE=0x{base[1]}"),
+        folders=[handed / "software"],
         written=texts,
+        verilated=True,
     )
 
 

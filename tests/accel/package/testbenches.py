@@ -37,14 +37,7 @@ def compiled_testbench(folder: Path) -> Path:
         for path in sorted((folder / "obj_dir").glob("*"))
         if path.suffix in (".h", ".cpp")
     }
-    include = Path(TOOLS.verilator_root, "include")
-    return compiled(
-        "c++",
-        [folder / "main.cpp", include / "verilated.cpp", include / "verilated_threads.cpp"],
-        flags=("-std=c++17", "-O0", "-fno-sanitize=undefined", "-w", "-lpthread"),
-        folders=[include, include / "vltstd"],
-        written=texts,
-    )
+    return compiled("c++", [folder / "main.cpp"], flags=("-O0",), written=texts, verilated=True)
 
 
 def verdict(program: Path, folder: Path, seed: int, *more: str) -> str:
