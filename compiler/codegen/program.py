@@ -17,7 +17,12 @@ from baco.compiler.codegen.buffer import Buffer, Role
 from baco.compiler.codegen.data_object import DataSection, data_object
 from baco.compiler.codegen.elf_symbols import elf_symbols
 from baco.compiler.codegen.entry import entry_ir
-from baco.compiler.codegen.toolchain import compile_source, link_program, runtime_objects
+from baco.compiler.codegen.toolchain import (
+    compile_source,
+    kept_objects,
+    link_program,
+    runtime_objects,
+)
 from baco.compiler.ir.location import location_of
 from baco.compiler.main_memory import MEMORY_BASE, check_memory
 
@@ -180,16 +185,12 @@ def program_assembly(ir: str) -> str:
 
 def _build(folder: Path, ir: str, sources: Mapping[str, str], sections: Sequence[DataSection]) -> bytes:
     (folder / "program.ll").write_text(ir, encoding="utf-8")
-    for name, text in sources.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    objects = []
-    for index, name in enumerate(["program.ll", *(one for one in sources if not one.endswith(".h"))]):
-        objects.append(folder / f"{index}.o")
-        compile_source(folder / name, objects[-1])
+    compile_source(folder / "program.ll", folder / "program.o")
     with open(folder / "data.o", "wb") as file:
         file.writelines(data_object(sections))
     target = folder / "program.elf"
-    link_program([*runtime_objects(), *objects, folder / "data.o"], target)
+    objects = [folder / "program.o", *kept_objects(sources), folder / "data.o"]
+    link_program([*runtime_objects(), *objects], target)
     return target.read_bytes()
 
 

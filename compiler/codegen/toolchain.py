@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from baco.common.cache import Cache
 from baco.common.errors import BacoError, InputError, Location, StorageError
 from baco.common.packages import zig_program, zig_version
 from baco.common.provenance import stable_hash
+from baco.common.scratch import scratch_folder
 
 #: Every RV64GC core; hardware floating point, since scales are float32.
 _TARGET = (
@@ -76,24 +77,39 @@ def memory_source() -> str:
 
 
 def runtime_objects() -> list[Path]:
-    """Objects that every program is linked with; made once, then kept in the cache."""
-    folder = _runtime_folder()
-    texts = {
-        path.name: path.read_text(encoding="utf-8")
-        for path in sorted(folder.iterdir())
-        if path.suffix in (".c", ".S", ".h")
-    }
-    key = "runtime-" + stable_hash({"texts": texts, "flags": [*_TARGET, *_C], "zig": zig_version()})
-    names = [name for name in texts if not name.endswith(".h")]
+    """Objects that every program is linked with, as `kept_objects`."""
+    return kept_objects(
+        {
+            path.name: path.read_text(encoding="utf-8")
+            for path in sorted(_runtime_folder().iterdir())
+            if path.suffix in (".c", ".S", ".h")
+        }
+    )
 
-    def make(entry: Path) -> None:
-        for name, text in texts.items():
-            (entry / name).write_text(text, encoding="utf-8")
-        for name in names:
-            compile_source(entry / name, entry / f"{Path(name).stem}.o")
 
-    entry = Cache().entry(key, make)
-    return [entry / f"{Path(name).stem}.o" for name in names]
+def kept_objects(texts: Mapping[str, str]) -> list[Path]:
+    """An object of each C or assembly file, in their order, made once and then kept in the cache.
+
+    Args:
+        texts: by file name; the headers (.h) are there for all files.
+
+    Raises as `compile_source`, StorageError when the cache cannot be written.
+    """
+    headers = {name: text for name, text in texts.items() if name.endswith(".h")}
+    common = {"headers": headers, "flags": [*_TARGET, *_C], "zig": zig_version()}
+    cache = Cache()
+
+    def kept(name: str, text: str) -> Path:
+        def make(entry: Path) -> None:
+            with scratch_folder() as folder:
+                for one, content in {**headers, name: text}.items():
+                    (folder / one).write_text(content, encoding="utf-8")
+                compile_source(folder / name, entry / target)
+
+        target = f"{Path(name).stem}.o"
+        return cache.entry(f"host-{stable_hash({**common, 'name': name, 'text': text})}", make) / target
+
+    return [kept(name, text) for name, text in texts.items() if name not in headers]
 
 
 def _runtime_folder() -> Path:

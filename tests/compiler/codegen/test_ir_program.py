@@ -315,12 +315,20 @@ def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         _program()
 
 
-def test_objects_of_the_runtime_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_objects_are_kept_by_what_they_are_made_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import baco.compiler.codegen.toolchain as toolchain
 
     monkeypatch.setenv("BACO_CACHE", str(tmp_path))
     first = toolchain.runtime_objects()
     assert {path.name for path in first} == {"check.o", "htif.o", "memory.o", "start.o"}
+    sources = {
+        "number.h": "#define NUMBER 7\n",
+        "f.c": '#include "number.h"\nint f(void) { return NUMBER; }\n',
+    }
+    (other,) = toolchain.kept_objects({**sources, "number.h": "#define NUMBER 8\n"})
+    first += toolchain.kept_objects(sources)
+    assert other.read_bytes() != first[-1].read_bytes()
     stamps = [path.stat().st_mtime_ns for path in first]
     monkeypatch.setattr(toolchain, "compile_source", None)
-    assert [path.stat().st_mtime_ns for path in toolchain.runtime_objects()] == stamps
+    again = toolchain.runtime_objects() + toolchain.kept_objects(sources)
+    assert [path.stat().st_mtime_ns for path in again] == stamps
