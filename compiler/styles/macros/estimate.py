@@ -188,7 +188,7 @@ def _product_tile(
     sizes = (product.rows, product.columns, product.depth)
     tile = [np.minimum(part * accelerator.dim, size) for part, size in zip(blocks, sizes, strict=True)]
     outside = (order.index("j") < order.index("i"), 2 - order.index("k"))
-    kept = [np.asarray(keep, dtype=np.float64) for keep in keeps]
+    kept = [np.asarray(keep, dtype=np.float64)[()] for keep in keeps]  # numbers of numbers
     return ProductTile(*tile, *[float(number) for number in outside], *kept)
 
 

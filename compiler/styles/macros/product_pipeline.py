@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from baco.compiler.analysis.arrays import NUMPY, Values
 from baco.compiler.analysis.traffic import MachineRates, cache_lines, loaded, stored
@@ -110,6 +111,7 @@ def _order(tile: ProductTile) -> str:
     return rows_and_columns[:place] + "k" + rows_and_columns[place:]
 
 
+@lru_cache(maxsize=1024)  # which no constants decide: whoever fits them asks hundreds of times
 def _totals(machine: MachineRates, layer: MacroLayer, tile: ProductTile) -> _Whole:
     once, twice = (operands_loaded(NUMPY, machine, layer, tile, n, n) for n in (1.0, 2.0))
     again = [max(float(two.port - one.port), float(one.rows)) for one, two in zip(once, twice, strict=True)]
