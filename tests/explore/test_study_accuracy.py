@@ -19,7 +19,7 @@ from baco.workloads.inputs.load import load_network
 from baco.workloads.inputs.samples import read_samples
 from baco.workloads.network import Workload
 from tests.explore.measure.test_study_samples import write_model
-from tests.explore.validate_helpers import small_space
+from tests.explore.validate_helpers import PUBLISHED, small_space
 
 pytestmark = pytest.mark.usefixtures("short_reports")
 
@@ -46,7 +46,7 @@ def labels(model: str) -> np.ndarray:
 @pytest.fixture(scope="module")
 def study(model: str, labels: np.ndarray, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("study") / "study"
-    space = small_space(dim=(16,), scratchpad_kib=(64,), accumulator_kib=(32,))
+    space = small_space(**PUBLISHED)
     found = baco.explore(
         model,
         space=space,
@@ -124,7 +124,7 @@ def test_a_quantised_model_is_explored_compiled_and_run(model: str, tmp_path: Pa
     report = made.report()
     assert list(report.columns) == ["operator", "snr_db", "cosine", "error", "saturated"]
     assert report["operator"].iloc[-1] == "y"
-    space = small_space(dim=(16,), scratchpad_kib=(64,), accumulator_kib=(32,))
+    space = small_space(**PUBLISHED)
     study = baco.explore(made, space=space, samples=40, out=tmp_path / "study", progress=False)
     study.save_report()
     stated = json.loads((tmp_path / "study" / "summary.json").read_text())["accuracy"]
@@ -209,7 +209,7 @@ def test_a_bound_is_kept_by_what_costs_least(tmp_path: Path) -> None:
 
 def test_a_search_knows_what_scales_of_channels_cost(model: str, tmp_path: Path) -> None:
     """They are part of the program that is minimised, and the program that runs is predicted as the search did."""
-    space = small_space(dim=(16,), scratchpad_kib=(64,), accumulator_kib=(32,))
+    space = small_space(**PUBLISHED)
     requantised = {}
     for scales in ("tensor", "channel"):
         made = baco.quantise(model, {"x": X}, weight_scales=scales)

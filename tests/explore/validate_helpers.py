@@ -19,6 +19,8 @@ from baco.workloads.problem import Problem
 
 #: Array and memories of `tests.sim.harness_helpers.SMALL`, whose simulator other tests build as well.
 SIZES = {"dim": (4,), "scratchpad_kib": (16,), "accumulator_kib": (8,)}
+#: Those of `tests.machines.GEMMINI`, built before all tests.
+PUBLISHED = {"dim": (16,), "scratchpad_kib": (256,), "accumulator_kib": (64,)}
 
 
 def products(count: int, name: str = "products") -> Workload:

@@ -27,7 +27,7 @@ from baco.workloads.network import Network, Operator, Tensor, Workload
 from baco.workloads.problem import Problem
 from tests.explore.report.test_report_page import Engine
 from tests.explore.report_sums import deviations
-from tests.explore.validate_helpers import small_space
+from tests.explore.validate_helpers import PUBLISHED, small_space
 
 pytestmark = pytest.mark.usefixtures("short_reports")
 
@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("whole")
     mix = Workload.of([load_network(NETWORK)])
     run_exploration(
-        mix, small_space(dim=(16,), scratchpad_kib=(64,), accumulator_kib=(32,)), Objective.parse("edp"),
+        mix, small_space(**PUBLISHED), Objective.parse("edp"),
         samples=80, out=out,
     )  # fmt: skip
     validate_file(out / FILE_NAME, ValidationOptions(best=1, spread=0))

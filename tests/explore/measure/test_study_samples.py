@@ -24,7 +24,7 @@ from baco.exploration.report.study_report import report_data
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.workloads.network import Network
 from tests.explore.report.test_report_page import Engine
-from tests.explore.validate_helpers import small_space
+from tests.explore.validate_helpers import PUBLISHED, small_space
 
 pytestmark = pytest.mark.usefixtures("short_reports")
 
@@ -65,7 +65,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("samples")
     model = write_model(out / "small.onnx")
     np.savez(out / "given.npz", x=SAMPLES)
-    space = small_space(dim=(16,), scratchpad_kib=(64,), accumulator_kib=(32,))
+    space = small_space(**PUBLISHED)
     data = str(out / "given.npz")
     found = baco.explore(model, space=space, samples=40, out=out / "study", data=data, progress=False)
     (out / "given.npz").unlink()  # the study has its own
@@ -159,7 +159,7 @@ def test_a_study_goes_on_with_its_samples_and_takes_others(folder: Path, tmp_pat
     kept = (folder / "data.npz").read_bytes()
     model, space = (
         str(folder.parent / "small.onnx"),
-        small_space(dim=(16,), scratchpad_kib=(64,), accumulator_kib=(32,)),
+        small_space(**PUBLISHED),
     )
     again = baco.explore(model, space=space, samples=60, out=folder, resume=True, progress=False)
     assert (folder / "data.npz").read_bytes() == kept
