@@ -203,7 +203,7 @@ class _Builder:
             include = [*self._include(waves), "-I", model.name]
             # the longest first, so that none is left over at the end
             sources.sort(key=lambda path: -path.stat().st_size)
-            fast = _QUICK if waves == "counts" else _FAST
+            fast = _QUICK if waves in ("counts", "coverage") else _FAST
             jobs = [(path, _SLOW if _runs_once(path) else fast) for path in sources]
 
             def compiled(job: tuple[Path, tuple[str, ...]]) -> None:
