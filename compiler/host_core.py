@@ -5,7 +5,7 @@ CACHE_BYTES = LINE_BYTES * SETS * WAYS
 #: What a line that is not in the cache delays the core.
 MISS_CYCLES = 60.0
 #: The same before the original Gemmini: from the second level, or through it from main memory.
-ROCKET_MISS_CYCLES = 24.0
+ROCKET_MISS_CYCLES = 34.0
 
 
 def miss_cycles(timing: str) -> float:

@@ -52,7 +52,7 @@ from baco.sim.network.run import run_network
 Array = np.ndarray[Any, Any]
 #: What a line that is not in the cache takes before the original Gemmini where operands come from main memory, as those of the
 #: samples do; in a network the second level has most of them.
-_FROM_MEMORY = 36.0
+_FROM_MEMORY = 46.0
 #: Operators of every kind in a sample.
 _EACH = 24
 _SEED = 20

@@ -34,8 +34,17 @@ const char* name(Stall reason) {
 
 void HostOptions::as_rocket() {
   cache_ways = 4;
+  random_replacement = true;
   multiply_bits = 8;
-  start_cycles = 92;
+  shared_write_port = wrapping_divider = branch_history = replays = true;
+  // a branch is known two cycles after it was decoded, and an instruction is fetched in two
+  branch_penalty = 3;
+  // the line's last beat comes three cycles behind its first one; a miss is known three cycles after it was decoded
+  replay_cycles = 6;
+  // two cycles until four beats of the old line leave, one to forget it, three until the access is known to miss again, two
+  // in which the core sees that it may
+  writeback_cycles = 12;
+  start_cycles = 24;
 }
 
 int Host::miss(uint64_t address) {
@@ -51,7 +60,7 @@ Host::Host(Memory& memory, Device& device, HostOptions options)
       bytes_(memory.at(memory.base(), memory.size(), "host")),
       base_(memory.base()),
       instruction_tags_(options_.cache_sets, options_.cache_ways, options_.cache_line_bytes),
-      data_tags_(options_.cache_sets, options_.cache_ways, options_.cache_line_bytes),
+      data_tags_(options_.cache_sets, options_.cache_ways, options_.cache_line_bytes, options_.random_replacement),
       line_mask_(~(options_.cache_line_bytes - 1)),
       slots_(kSlots) {
   for (const uint64_t pc : options_.watched) watched_[pc];
@@ -64,6 +73,9 @@ void Host::reset(uint64_t pc) {
   resume_ = options_.start_cycles;
   reason_ = Stall::kInstruction;
   data_ready_ = divider_ready_ = 0;
+  writers_.fill(~uint64_t{0});
+  late_register_ = riscv::kNowhere;
+  branch_history_ = BranchHistory{};
   awaiting_response_ = false;
   instruction_tags_.clear();
   data_tags_.clear();
@@ -113,7 +125,7 @@ uint64_t Host::advance(uint64_t limit, bool alone) {
       if (!instruction_tags_.access(pc_)) {
         ++counts_.instruction_misses;
         resume_ = counts_.cycles;
-        stall(miss(pc_), Stall::kInstruction);
+        stall(miss(pc_) + options_.replay_cycles, Stall::kInstruction);
         continue;
       }
     }
@@ -124,7 +136,9 @@ uint64_t Host::advance(uint64_t limit, bool alone) {
     }
     const riscv::Decoded& d = slot.decoded;
     if (alone && (d.op == riscv::Op::ACCELERATOR || d.op == riscv::Op::WATCHED)) break;
-    const uint64_t ready = std::max({ready_[d.rs1], ready_[d.rs2], ready_[d.rs3]});
+    if (late_register_ != riscv::kNowhere) find_slot();
+    uint64_t ready = std::max({ready_[d.rs1], ready_[d.rs2], ready_[d.rs3]});
+    if (d.rd == late_register_ && d.rd != riscv::kNowhere) ready = std::max(ready, ready_[d.rd]);
     if (ready > counts_.cycles) {
       resume_ = ready;
       reason_ = data_ready_ >= ready ? Stall::kData : Stall::kOperand;  // a load that missed, or any other
@@ -135,6 +149,7 @@ uint64_t Host::advance(uint64_t limit, bool alone) {
     switch (execute(d)) {
       case Outcome::kRetired:
         recent_[executed_++ % kRecent] = pc_;
+        if (d.rd < riscv::kFloat || d.op == riscv::Op::JAL) writers_[counts_.cycles % writers_.size()] = counts_.cycles;
         ++counts_.instructions;
         pc_ = next_;
         break;

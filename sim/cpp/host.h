@@ -14,6 +14,13 @@
 //     what the accelerator writes to memory does not invalidate lines.
 //   * a CSR access, a trap and mret empty the pipeline: `csr_cycles`.
 // Not modelled: bank conflicts, TLBs, write buffers, interrupts (none ever becomes pending).
+//
+// `HostOptions::as_rocket` is closer to Rocket, from its sources (RocketCore, Frontend, BTB, DCache and Multiplier.scala):
+//   * branches go as `BranchHistory` expects, jumps as above.
+//   * multiplier and divider write registers over the port of all other instructions, which go first: what is ready waits
+//     for a cycle in which none of them writes one.
+//   * an access that misses is thrown away with all that follows, and comes again when its line is there: nothing overlaps.
+//     A line that makes room and was written to goes first. Any of the ways makes room.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -21,6 +28,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "branch_history.h"
 #include "cache_tags.h"
 #include "device.h"
 #include "host_error.h"
@@ -42,8 +50,10 @@ struct HostOptions {
   int load_latency = 2;        // of 4 and 8 bytes
   int small_load_latency = 3;  // of 1 and 2 bytes, into floating-point registers, and of atomics
   int multiply_latency = 4;
+  bool shared_write_port = false;  // of the multiplier and divider with all other instructions
   int multiply_bits = 0;       // that the multiplier takes of the first operand in a cycle, one product at a time; 0: pipelined
   int divide_overhead = 3;     // plus one cycle a quotient bit that is not known to be 0
+  bool wrapping_divider = false;  // Rocket's (Multiplier.scala) instead
   int float_latency = 3;       // binary32 add, multiply, multiply-add
   int double_latency = 4;      // the same in binary64
   int float_move_latency = 2;  // conversions, comparisons, moves
@@ -51,21 +61,26 @@ struct HostOptions {
 
   // Cycles in addition to the one that an instruction takes.
   int branch_penalty = 2;
+  bool branch_history = false;  // expect branches by what they did
   int csr_penalty = 4;
   int misaligned_penalty = 1;
   int miss_penalty = 60;
+  bool replays = false;      // a miss in the data cache stops the core, as one in the instruction cache does
+  int replay_cycles = 0;     // from a line's first beat until what missed comes again, less those until it is asked for
+  int writeback_cycles = 0;  // before that, where a line goes from the data cache that was written to
   uint64_t start_cycles = 0;  // from reset to the first instruction's fetch
 
   // Cycles of a miss, where the memory behind the caches knows them: of a line that comes, or goes (`write`), at a cycle.
   std::function<uint64_t(uint64_t cycle, uint64_t address, bool write)> line_cycles;
 
   // As Rocket before the original Gemmini, whose cycles were measured: caches of 16 KiB before a shared second level, and
-  // the multiplier of rocket-chip's configurations (Multiplier.scala). `start_cycles` is such that the smallest program,
-  // a product of 16 x 16 x 16, takes the 820 cycles that measured counts are set off to.
+  // the multiplier of rocket-chip's configurations. `start_cycles` is such that the smallest program,
+  // a product of 16 x 16 x 16, takes the 820 cycles that measured counts are set off to; nothing else is fitted.
   void as_rocket();
 
   uint64_t cache_sets = 64;  // of either cache: 64 sets x 8 ways x 64 bytes = 32 KiB. Powers of two
   int cache_ways = 8;
+  bool random_replacement = false;  // in the data cache; else least recently used
   uint64_t cache_line_bytes = 64;
 
   uint64_t cycles_per_time_tick = 1;  // of the `time` CSR; at least 1
@@ -183,7 +198,7 @@ class Host {
     return memory_.contains(address, sizeof(T)) ? bytes_ + (address - base_) : nullptr;
   }
   int miss(uint64_t address);  // cycles that a line takes to come
-  int touch(uint64_t address, unsigned bytes);  // data cache; the extra latency of the access
+  int touch(uint64_t address, unsigned bytes, bool write);  // data cache; the extra latency of the access
   bool wait_for_data();
   template <class T>
   Outcome load(const riscv::Decoded& d, int latency, uint64_t box = 0);
@@ -197,6 +212,9 @@ class Host {
   Outcome store_conditional(const riscv::Decoded& d);
   template <class T>
   Outcome divide(const riscv::Decoded& d, bool is_signed, bool remainder);
+  // A result of the multiplier or divider, which is busy until it is written.
+  void write_late(uint8_t rd, uint64_t value, int latency);
+  void find_slot();  // for it at the write port, as far as instructions are known
   // When a product is there; false if the multiplier is not free yet.
   bool multiply(const riscv::Decoded& d, bool high, bool half, int& latency);
 
@@ -225,10 +243,15 @@ class Host {
   uint64_t resume_ = 0;                              // cycle in which the core goes on
   Stall reason_ = Stall::kOperand;                   // why not before
   uint64_t data_ready_ = 0, divider_ready_ = 0;
+  // Rocket's shared write port: the cycle of each of the last eight instructions that write a register, at that cycle's
+  // remainder, and the register that waits for the multiplier or divider, kNowhere without.
+  std::array<uint64_t, 8> writers_;
+  uint8_t late_register_ = riscv::kNowhere;
   bool awaiting_response_ = false;
   uint8_t response_register_ = 0;
 
   CacheTags instruction_tags_, data_tags_;
+  BranchHistory branch_history_;
   uint64_t line_mask_, instruction_line_ = ~uint64_t{0};
   std::vector<Slot> slots_;
   std::unordered_map<uint64_t, riscv::Decoded> watched_;  // what really is at each address, once it was fetched

@@ -20,17 +20,25 @@ int bit_length(uint64_t x) { return x == 0 ? 0 : 64 - __builtin_clzll(x); }
 
 }  // namespace
 
-int Host::touch(uint64_t address, unsigned bytes) {
-  bool hit = data_tags_.access(address);
+int Host::touch(uint64_t address, unsigned bytes, bool write) {
+  bool hit = data_tags_.access(address, write);
   int extra = 0;
   if (address & (bytes - 1)) {
     extra = options_.misaligned_penalty;
     const uint64_t last = address + bytes - 1;
-    if ((last & line_mask_) != (address & line_mask_)) hit = data_tags_.access(last) && hit;
+    if ((last & line_mask_) != (address & line_mask_)) hit = data_tags_.access(last, write) && hit;
   }
   if (!hit) {
     ++counts_.data_misses;
-    extra += miss(address);
+    extra += miss(address) + options_.replay_cycles;
+    if (options_.replays) {
+      if (data_tags_.victim() != CacheTags::kNone) {
+        extra += options_.writeback_cycles;
+        if (options_.line_cycles) options_.line_cycles(counts_.cycles, data_tags_.victim(), true);
+      }
+      stall(extra, Stall::kData);
+      return extra;
+    }
   }
   if (extra) data_ready_ = counts_.cycles + 1 + static_cast<uint64_t>(extra);
   return extra;
@@ -52,7 +60,7 @@ Host::Outcome Host::load(const riscv::Decoded& d, int latency, uint64_t box) {
   if (at == nullptr) return trap(kLoadFault, address);
   T value;
   std::memcpy(&value, at, sizeof value);
-  const int extra = touch(address, sizeof value);
+  const int extra = touch(address, sizeof value, false);
   write(d.rd, static_cast<uint64_t>(static_cast<int64_t>(value)) | box, latency + extra);
   return Outcome::kRetired;
 }
@@ -65,7 +73,7 @@ Host::Outcome Host::store(const riscv::Decoded& d) {
   if (at == nullptr) return trap(kStoreFault, address);
   const T value = static_cast<T>(registers_[d.rs2]);
   std::memcpy(at, &value, sizeof value);
-  touch(address, sizeof value);
+  touch(address, sizeof value, true);
   if (htif_.watches(address)) htif_.serve();
   return Outcome::kRetired;
 }
@@ -82,7 +90,7 @@ Host::Outcome Host::atomic(const riscv::Decoded& d, Combine combine) {
   std::memcpy(&old, at, sizeof old);
   const T value = combine(old, static_cast<T>(registers_[d.rs2]));
   std::memcpy(at, &value, sizeof value);
-  const int extra = touch(address, sizeof value);
+  const int extra = touch(address, sizeof value, true);
   write(d.rd, static_cast<uint64_t>(int64_t{old}), options_.small_load_latency + extra);
   if (htif_.watches(address)) htif_.serve();
   return Outcome::kRetired;
@@ -137,9 +145,16 @@ Host::Outcome Host::divide(const riscv::Decoded& d, bool is_signed, bool remaind
     if (negative_a != negative_b) result = T(0) - result;
   }
   const int quotient_bits = bit_length(magnitude_a) - bit_length(magnitude_b) + 1;
-  const int latency = options_.divide_overhead + (quotient_bits > 1 ? quotient_bits : 1);
-  divider_ready_ = counts_.cycles + static_cast<uint64_t>(latency);
-  write(d.rd, static_cast<uint64_t>(int64_t{static_cast<S>(result)}), latency);
+  int latency = options_.divide_overhead + (quotient_bits > 1 ? quotient_bits : 1);
+  if (options_.wrapping_divider) {
+    // Zero has the bit length of one here. Steps are left out by a difference of six bits: where the divisor is longer than
+    // the dividend, nearly all 64 are taken
+    const int skipped = 63 - ((std::max(bit_length(magnitude_a), 1) - std::max(bit_length(magnitude_b), 1)) & 63);
+    const int steps = b != 0 && skipped > 0 ? 66 - skipped : 65;
+    const bool negates = b == 0 && !remainder ? false : remainder ? negative_a : negative_a != negative_b;
+    latency = 2 + (negative_a || negative_b) + steps + negates;
+  }
+  write_late(d.rd, static_cast<uint64_t>(int64_t{static_cast<S>(result)}), latency);
   return Outcome::kRetired;
 }
 
@@ -154,16 +169,38 @@ bool Host::multiply(const riscv::Decoded& d, bool high, bool half, int& latency)
     return false;
   }
   const int all = (half ? 32 : 64) / options_.multiply_bits;
-  const int needed = (bit_length(registers_[d.rs1]) + options_.multiply_bits - 1) / options_.multiply_bits;
-  latency = 2 + (high || half ? all : std::min(all, std::max(needed, 1) + 1));
-  divider_ready_ = counts_.cycles + static_cast<uint64_t>(latency);
+  const uint64_t first = half ? registers_[d.rs1] & 0xffffffffu : registers_[d.rs1];
+  const int needed = (bit_length(first) + options_.multiply_bits - 1) / options_.multiply_bits;
+  // the first step of 64 bits does not look at the rest
+  latency = 2 + (high ? all : std::min(all, (half ? needed : std::max(needed, 1)) + 1));
   return true;
+}
+
+void Host::write_late(uint8_t rd, uint64_t value, int latency) {
+  write(rd, value, latency);
+  divider_ready_ = counts_.cycles + static_cast<uint64_t>(latency);
+  if (options_.shared_write_port) late_register_ = rd;
+}
+
+// An instruction writes its register three cycles after it was decoded.
+void Host::find_slot() {
+  constexpr uint64_t kDepth = 3;
+  while (divider_ready_ < counts_.cycles + kDepth &&
+         writers_[(divider_ready_ - kDepth) % writers_.size()] == divider_ready_ - kDepth)
+    ++divider_ready_;
+  ready_[late_register_] = divider_ready_;
+  if (divider_ready_ <= counts_.cycles) late_register_ = riscv::kNowhere;
 }
 
 Host::Outcome Host::branch(const riscv::Decoded& d, bool taken) {
   if (taken) next_ = pc_ + static_cast<uint64_t>(int64_t{d.imm});
-  const bool predicted = d.imm < 0;
-  if (taken != predicted) stall(options_.branch_penalty, Stall::kBranch);
+  const bool expected = options_.branch_history ? branch_history_.expected(pc_, d.length, taken) : taken == (d.imm < 0);
+  if (expected) return Outcome::kRetired;
+  stall(options_.branch_penalty, Stall::kBranch);
+  // an instruction in two words of memory is fetched in two cycles
+  if (options_.branch_history && next_ % 4 == 2 && memory_.contains(next_, 2) &&
+      riscv::is_long(memory_.load<uint16_t>(next_, "host")))
+    stall(1, Stall::kBranch);
   return Outcome::kRetired;
 }
 
@@ -209,7 +246,10 @@ Host::Outcome Host::execute(const riscv::Decoded& d) {
   const auto product = [&](uint64_t value, bool high = false, bool half = false) {
     int latency;
     if (!multiply(d, high, half, latency)) return Outcome::kRetry;
-    write(d.rd, value, latency);
+    if (options_.multiply_bits)
+      write_late(d.rd, value, latency);
+    else
+      write(d.rd, value, latency);
     return Outcome::kRetired;
   };
   const auto swap = [](auto, auto operand) { return operand; };

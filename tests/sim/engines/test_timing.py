@@ -3,6 +3,7 @@ functional model, and cycles against those measured on the original's RTL."""
 
 from __future__ import annotations
 
+import math
 import random
 from pathlib import Path
 
@@ -200,12 +201,12 @@ def test_a_program_computes_and_checks_a_product(tmp_path: Path) -> None:
     assert any("original Gemmini" in note for note in result.notes)
 
 
-#: 500 products one after the other.
+#: Ten products one after the other, and what waits for the last, again and again.
 _PRODUCTS = """
 int main(void) {
   uint64_t one = FACTOR, product;
-  for (int i = 0; i < 50; ++i)
-    __asm__ volatile(".rept 10\\n mul %0, %1, %1\\n .endr" : "=r"(product) : "r"(one));
+  for (int i = 0; i < ROUNDS; ++i)
+    __asm__ volatile(".rept 10\\n mul %0, %1, %1\\n .endr\\n addi %0, %0, 1" : "=r"(product) : "r"(one));
   return 0;
 }
 """
@@ -217,14 +218,156 @@ def test_the_core_multiplies_eight_bits_a_cycle_until_the_rest_is_zero(
 ) -> None:
     """Steps by the published multiplier: it looks whether the rest is zero behind each step but the first."""
 
-    def cycles(value: str) -> int:
-        elf = compile_program(tmp_path / "products.elf", _PRODUCTS, f"-DFACTOR={value}")
+    def cycles(value: str, rounds: int) -> int:
+        elf = compile_program(tmp_path / "products.elf", _PRODUCTS, f"-DFACTOR={value}", f"-DROUNDS={rounds}")
         found = run_job(Job(SMALL, program=elf, timing="gemmini"), engine="rtl").cycles
         assert found is not None
         return found
 
     # constants of other lengths are other instructions before the loop
-    assert cycles(factor) - cycles("1") == pytest.approx(500 * (steps - 2), abs=20)
+    of_factor, of_one = (cycles(value, 100) - cycles(value, 50) for value in (factor, "1"))
+    assert of_factor - of_one == 500 * (steps - 2)
+
+
+#: Instructions of a loop, by what they do: those that write no register, that write one, products of one byte and of eight.
+_STORE, _ADD, _SHORT, _LONG = (
+    "sd a1, 0(sp)",
+    "add {to}, {first}, a1",
+    "mul {to}, a0, {first}",
+    "mul {to}, a1, {first}",
+)
+_STEPS = {_SHORT: 2, _LONG: 8}
+
+_LOOP = """
+int main(void) {{
+  __asm__ volatile(
+      "li a0, 127\\n li a1, -1\\n li t6, {count}\\n addi sp, sp, -16\\n"
+      "1: {body}\\n addi t6, t6, -1\\n bnez t6, 1b\\n addi sp, sp, 16\\n"
+      ::: "a0", "a1", "t0", "t1", "t2", "t6", "memory");
+  return 0;
+}}
+"""
+
+
+def cycles_of_a_pipeline(code: list[tuple[str, str, str]], rounds: int) -> int:
+    """Of four stages behind each other, cycle by cycle; each instruction is its kind, the register that it writes, and one that it reads.
+
+    A product is ready so many cycles behind its decoding, and leaves its unit in the first cycle from then on in which the last
+    stage writes no register. Decoding waits for what is read or written by it, and products for their unit.
+    """
+    cycle, late, ready = 0, "", 0
+    decode = execute = memory = write = False  # whether what is there writes a register
+    for kind, to, first in code * rounds:
+        while True:
+            cycle += 1
+            decode, execute, memory, write = False, decode, execute, memory
+            if late and cycle >= ready and not write:
+                late = ""
+            if not late or (late not in (to, first) and kind not in _STEPS):
+                break
+        decode = bool(to)
+        if kind in _STEPS:
+            late, ready = to, cycle + 2 + _STEPS[kind]
+    return cycle
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_products_wait_for_a_cycle_in_which_nothing_else_is_written(tmp_path: Path, seed: int) -> None:
+    draw, code = random.Random(seed), []
+    for _ in range(40):
+        kind = draw.choices((_STORE, _ADD, _SHORT, _LONG), weights=(2, 8, 2, 1))[0]
+        to, first = (draw.choice(("t0", "t1", "t2")) for _ in range(2))
+        code.append((kind, "", "") if kind is _STORE else (kind, to, first))
+    body = "\\n".join(kind.format(to=to, first=first) for kind, to, first in code)
+    code += [("addi", "t6", "t6"), ("bnez", "", "t6")]
+
+    def cycles(count: int) -> int:
+        elf = compile_program(tmp_path / "loop.elf", _LOOP.format(count=count, body=body))
+        found = run_job(Job(SMALL, program=elf, timing="gemmini"), engine="rtl").cycles
+        assert found is not None
+        return found
+
+    assert cycles(300) - cycles(100) == cycles_of_a_pipeline(code, 300) - cycles_of_a_pipeline(code, 100)
+
+
+def counted(folder: Path, source: str, *flags: str) -> dict[str, int]:
+    """Counters of a program in C."""
+    elf = compile_program(folder / "program.elf", source, *flags)
+    return dict(run_job(Job(SMALL, program=elf, timing="gemmini"), engine="rtl").counters)
+
+
+#: A branch that goes as the bits of a word say, each round the next one.
+_BRANCHES = """
+int main(void) {
+  uint64_t word = WORD, sum = 0;
+  for (int i = 0; i < ROUNDS; ++i) {
+    __asm__ volatile(
+        ".p2align 3\\n andi t0, %0, 1\\n beqz t0, 1f\\n .p2align 3\\n addi %1, %1, 1\\n .p2align 3\\n 1:"
+        : "+r"(word), "+r"(sum) :: "t0");
+    word = word >> 1 | word << 63;
+  }
+  return sum == 0;
+}
+"""
+
+
+def surprises(word: int, rounds: int) -> int:
+    """Branches of the program that do not do what they did when they, and the eight before them, hashed to the same.
+
+    The hash is that of rocket-chip's BHT: half the root of three times two to the eighth, cut to a whole number, times the
+    history, of which bits 7 to 5 count.
+    """
+    last: dict[tuple[str, int], bool] = {}
+    history, found = [False] * 8, 0  # the latest is the highest bit
+    for at in range(rounds):
+        for branch, taken in (("bit", not word >> at % 64 & 1), ("loop", True)):
+            past = sum(was << bit for bit, was in enumerate(reversed(history)))
+            key = branch, math.floor(math.sqrt(3) / 2 * 256) * past // 32 % 8
+            found += last.get(key, False) != taken
+            last[key] = taken
+            history = [taken, *history[:-1]]
+    return found
+
+
+@pytest.mark.parametrize("word", [2**64 - 1, 0x1111111111111111, 0x5555555555555555, 0x9E3779B97F4A7C15])
+def test_a_branch_that_does_not_do_what_it_did_after_the_same_branches_costs_three_cycles(
+    tmp_path: Path, word: int
+) -> None:
+    many, few = (
+        counted(tmp_path, _BRANCHES, f"-DWORD={word:#x}ull", f"-DROUNDS={rounds}")["host_stall_branch"]
+        for rounds in (512, 256)
+    )
+    assert many - few == 3 * (surprises(word, 512) - surprises(word, 256))
+
+
+#: A line after the other, of four times the cache.
+_LINES = """
+static volatile uint8_t lines[1024][64] __attribute__((aligned(64)));
+int main(void) {
+  for (int round = 0; round < ROUNDS; ++round)
+    for (int i = 0; i < 1024; ++i) ACCESS;
+  return 0;
+}
+"""
+
+
+def test_lines_that_were_written_to_cost_more_to_replace_and_reach_the_second_level(tmp_path: Path) -> None:
+    def per_line(access: str, name: str) -> float:
+        many, few = (
+            counted(tmp_path, _LINES, f"-DACCESS={access}", f"-DROUNDS={rounds}")[name] for rounds in (9, 5)
+        )
+        return (many - few) / 4 / 1024
+
+    # by chance some lines are still there
+    for access in ("(void)lines[i][0]", "lines[i][0]=1"):
+        assert 0.8 < per_line(access, "host_data_misses") < 1
+    read, written = (
+        per_line(access, "host_stall_data") / per_line(access, "host_data_misses")
+        for access in ("(void)lines[i][0]", "lines[i][0]=1")
+    )
+    assert written == pytest.approx(read + 12, abs=0.5)
+    hits = [per_line(access, "memory_l2_hits") for access in ("(void)lines[i][0]", "lines[i][0]=1")]
+    assert hits[1] == pytest.approx(2 * hits[0], rel=0.02)
 
 
 def test_what_the_timing_has_not_is_refused(tmp_path: Path) -> None:
