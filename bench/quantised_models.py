@@ -14,7 +14,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -226,10 +226,10 @@ def quantised_files(model: onnx.ModelProto, folder: Path) -> Iterator[tuple[str,
         yield form, path
 
 
-def _session(model: onnx.ModelProto) -> Any:
+def _session(model: onnx.ModelProto, *, optimised: bool = False) -> Any:
     import onnxruntime
 
-    return exact_session(onnxruntime, model, model.SerializeToString())
+    return exact_session(onnxruntime, model, model.SerializeToString(), optimised=optimised)
 
 
 def _rounded(model: onnx.ModelProto) -> dict[str, str]:
@@ -310,28 +310,47 @@ def compared_operators(network: QuantisedNetwork, model: onnx.ModelProto, inputs
     return np.array(list(totals.values()))
 
 
-def whole_runs(
-    network: QuantisedNetwork, model: onnx.ModelProto, inputs: int, seconds: float
-) -> tuple[int, int, int]:
-    """(Inputs run, those with every output equal, those whose largest element is at the same place in the first output)."""
-    session = _session(model)
+@dataclass
+class WholeRuns:
+    """Runs of a network by itself.
+
+    Attributes:
+        inputs: it ran on.
+        equal_inputs: all of whose outputs are onnxruntime's.
+        same_largest: whose first output has its largest element where onnxruntime's has it.
+        judge_same_largest: the same of onnxruntime with its optimisations, beside onnxruntime without.
+    """
+
+    inputs: int = 0
+    equal_inputs: int = 0
+    same_largest: int = 0
+    judge_same_largest: int = 0
+
+
+def whole_runs(network: QuantisedNetwork, model: onnx.ModelProto, inputs: int, seconds: float) -> WholeRuns:
+    """The network on inputs, until there are so many or so many seconds are over."""
+    session, optimised = _session(model), _session(model, optimised=True)
     names = [output.name for output in session.get_outputs()]
-    started, count, equal, same = time.monotonic(), 0, 0, 0
-    while count < inputs and (count == 0 or time.monotonic() - started < seconds):
-        given = [drawn_inputs(model, 1000 + count + n) for n in range(min(_TOGETHER, inputs - count))]
+    started, found = time.monotonic(), WholeRuns()
+    while found.inputs < inputs and (found.inputs == 0 or time.monotonic() - started < seconds):
+        together = range(min(_TOGETHER, inputs - found.inputs))
+        given = [drawn_inputs(model, 1000 + found.inputs + n) for n in together]
         values = reference_runs(network, [quantise_inputs(network, sample) for sample in given])
         for number, sample in enumerate(given):
             own = {
                 name: x if network.values[name].role == "constant" else x[number]
                 for name, x in values.items()
             }
-            theirs = dict(zip(names, session.run(None, sample), strict=True))
-            pairs = [(network.read_output(name, own), theirs[name]) for name in names]
-            equal += all(np.array_equal(a.reshape(-1), np.asarray(b).reshape(-1)) for a, b in pairs)
-            first, other = pairs[0]
-            same += int(np.argmax(first)) == int(np.argmax(np.asarray(other).reshape(first.shape)))
-        count += len(given)
-    return count, equal, same
+            theirs = [np.asarray(x) for x in session.run(None, sample)]
+            outputs = [network.read_output(name, own) for name in names]
+            found.equal_inputs += all(
+                np.array_equal(a.reshape(-1), b.reshape(-1)) for a, b in zip(outputs, theirs, strict=True)
+            )
+            place = int(np.argmax(theirs[0]))
+            found.same_largest += place == int(np.argmax(outputs[0]))
+            found.judge_same_largest += place == int(np.argmax(optimised.run(names[:1], sample)[0]))
+        found.inputs += len(given)
+    return found
 
 
 def _row(name: str, form: str, path: Path | str, inputs: int, seconds: float) -> dict[str, Any]:
@@ -343,7 +362,7 @@ def _row(name: str, form: str, path: Path | str, inputs: int, seconds: float) ->
     except BacoError as error:
         return {"model": name, "form": form, "refused": str(error).replace(str(path), "the model")}
     totals = compared_operators(network, model, [drawn_inputs(model, 500 + n) for n in range(_COMPARED)])
-    count, equal, same = whole_runs(network, model, inputs, seconds)
+    runs = whole_runs(network, model, inputs, seconds)
     return {
         "model": name,
         "form": form,
@@ -352,9 +371,7 @@ def _row(name: str, form: str, path: Path | str, inputs: int, seconds: float) ->
         "elements": int(totals[:, 0].sum()),
         "apart": int(totals[:, 1].sum()),
         "beyond_a_step": int(totals[:, 2].sum()),
-        "inputs": count,
-        "equal_inputs": equal,
-        "same_largest": same,
+        **asdict(runs),
     }
 
 
@@ -405,7 +422,7 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
     run_rows = [row for row in rows if "refused" not in row]
     total = {
         key: sum(row[key] for row in run_rows)
-        for key in ("elements", "apart", "beyond_a_step", "inputs", "same_largest")
+        for key in ("elements", "apart", "beyond_a_step", "inputs", "same_largest", "judge_same_largest")
     }
     columns: dict[str, Callable[[Mapping[str, Any]], Any]] = {
         "network": lambda row: row["model"],
@@ -417,13 +434,15 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
         "beyond a step": lambda row: row.get("beyond_a_step", f"refused: {row.get('refused')}"),
         "inputs with all outputs equal": _share("equal_inputs", "inputs"),
         "largest element at the same place": _share("same_largest", "inputs"),
+        "onnxruntime's two ways": _share("judge_same_largest", "inputs"),
     }
     said = (
         f"{len({row['model'] for row in rows})} networks that others defined in {len(FORMS)} forms of onnxruntime's quantiser; judge: onnxruntime "
         "without optimisations, on noise in patches. Every operator is told what onnxruntime gave before it; QDQ operators are "
         "sums of float32 products there, whose order is open, so that ties fall either way. "
         f"Of {total['elements']:,} elements {total['apart']:,} differ, {total['beyond_a_step']:,} by more than a step; the largest element of "
-        f"{total['same_largest']:,} of {total['inputs']:,} first outputs is at the same place."
+        f"{total['same_largest']:,} of {total['inputs']:,} first outputs is at the same place, "
+        f"and of {total['judge_same_largest']:,} where onnxruntime with its optimisations, which round elsewhere, stands beside itself without."
     )
     return page_of(
         "Networks that onnxruntime quantised, in their own whole numbers", said, table(rows, columns)

@@ -38,8 +38,8 @@ from baco.compiler.styles.fused.text import parse_group_schedule
 from baco.sim.engines.program import run_program
 from baco.workloads.problem import Problem
 
-#: Multiplications of a chain at most, in cycles of the array.
-_MOST_CYCLES = 80_000
+#: Multiplications of a chain, in cycles of the array.
+_LEAST_CYCLES, _MOST_CYCLES = 100, 80_000
 SIDES = (8, 16, 32)
 #: One of so many runs is not fitted to; part of the runs in the strips that the compiler chooses.
 _HELD_OUT, _BEST = 4, 0.4
@@ -58,7 +58,7 @@ def machine(side: int) -> Accelerator:
 def random_chain(random: np.random.Generator, side: int) -> ConvolutionChain:
     """One to four convolutions: 1x1, 3x3 or 5x5, of one group or one for each channel, with strides, on an image of a network."""
     while True:
-        size = int(random.choice([7, 14, 14, 28, 28, 56, 112]))
+        size = int(random.choice([4, 7, 8, 14, 14, 28, 28, 56, 112]))
         channels = side * int(random.choice([1, 1, 2, 3, 4, 6, 8, 12])) - int(random.choice([0, 0, 0, 3]))
         layers: list[Layer] = []
         height = width = size
@@ -83,7 +83,7 @@ def random_chain(random: np.random.Generator, side: int) -> ConvolutionChain:
         work = sum(one.problem.macs * (side if is_depthwise(one) else 1) for one in chain.layers) / (
             side * side
         )
-        if _MOST_CYCLES / 16 <= work <= _MOST_CYCLES:
+        if _LEAST_CYCLES <= work <= _MOST_CYCLES:
             return chain
 
 

@@ -22,6 +22,7 @@ ROW = {
     "inputs": 10,
     "equal_inputs": 4,
     "same_largest": 9,
+    "judge_same_largest": 8,
 }
 
 
@@ -37,7 +38,7 @@ def test_a_network_whose_weights_are_drawn():
 
 def test_the_page_says_what_differs_and_what_is_refused():
     text = page([ROW, {"model": "m", "form": "QDQ symmetric", "refused": "it is too large"}])
-    assert "| m | QDQ uint8 | 2 of 3 | 4 of 1,000 | 1 | 4 of 10 | 9 of 10 |" in text
+    assert "| m | QDQ uint8 | 2 of 3 | 4 of 1,000 | 1 | 4 of 10 | 9 of 10 | 8 of 10 |" in text
     assert "refused: it is too large" in text
     assert "Of 1,000 elements 5 differ, 1 by more than a step" in text
 

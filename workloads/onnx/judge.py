@@ -101,7 +101,9 @@ class OnnxJudge:
         return np.zeros(self.shapes[name], kind)
 
 
-def exact_session(onnxruntime: Any, model: onnx.ModelProto, source: str | bytes) -> Any:
+def exact_session(
+    onnxruntime: Any, model: onnx.ModelProto, source: str | bytes, *, optimised: bool = False
+) -> Any:
     """A session of onnxruntime whose products of bytes are exact on every processor.
 
     Without instructions made for it (VNNI), its products of unsigned by signed bytes saturate sums of two at 16 bits, but for an option
@@ -110,6 +112,7 @@ def exact_session(onnxruntime: Any, model: onnx.ModelProto, source: str | bytes)
 
     Args:
         source: the model's file, or the model in bytes.
+        optimised: with all rewriting that onnxruntime does by default, that of pairs of QuantizeLinear and DequantizeLinear included.
     """
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
@@ -118,8 +121,10 @@ def exact_session(onnxruntime: Any, model: onnx.ModelProto, source: str | bytes)
     if multiplies_unsigned(model):
         options.graph_optimization_level = level.ORT_ENABLE_EXTENDED
         options.add_session_config_entry("session.x64quantprecision", "1")
-    # pairs of QuantizeLinear and DequantizeLinear stay what they are
-    options.add_session_config_entry("session.disable_quant_qdq", "1")
+    if optimised:
+        options.graph_optimization_level = level.ORT_ENABLE_ALL
+    else:  # pairs of QuantizeLinear and DequantizeLinear stay what they are
+        options.add_session_config_entry("session.disable_quant_qdq", "1")
     return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
 
