@@ -1,7 +1,7 @@
 """Fits the constants of `baco.compiler.styles.fused.strip_cycles`: `python -m baco.bench.fit.strips [--runs RUNS.json] [--more N]`.
 
-Random chains of convolutions as networks have them, in random strips, on arrays of side 8, 16 and 32 run on the RTL; every
-result is compared with integers. The constants have the least squared relative error of cycles on three of every four runs; the
+Random chains of convolutions as networks have them, in random strips, on arrays of side 8, 16 and 32 run in the timed engine,
+whose cycles are the RTL's within 0.03%; every result is compared with integers. The constants have the least squared relative error of cycles on three of every four runs; the
 others say how good they are. Runs are kept in a file, so that a fit can go on with more of them.
 """
 
@@ -103,7 +103,7 @@ def sample(seed: int) -> tuple[int, ConvolutionChain, list[StripSchedule]]:
 
 
 def measure(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Accelerator, seed: int) -> int:
-    """Cycles on the RTL. Raises BacoError for a result that is not what integers give."""
+    """Cycles in the timed engine. Raises BacoError for a result that is not what integers give."""
     random = np.random.default_rng(seed)
     image = random.integers(-128, 128, chain.layers[0].input_extent, dtype=np.int8)
     buffers, result, constants = [Buffer("input", image.shape, "int8", "input", image)], image, []
@@ -126,7 +126,7 @@ def measure(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Accel
         StripOperands(source, target, tuple(others[::2]), tuple(others[1::2]), scales),
     )  # fmt: skip
     e.fence()
-    outputs, simulation = run_program(build_program(e.finish(), "chain", buffers, accelerator), engine="rtl")
+    outputs, simulation = run_program(build_program(e.finish(), "chain", buffers, accelerator), engine="timed")
     if not np.array_equal(outputs["output"], result):
         raise BacoError(f"{chain} in {schedule} on {accelerator.name}: wrong result")
     return int(simulation.cycles or 0)

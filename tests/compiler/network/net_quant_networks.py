@@ -142,10 +142,11 @@ def pooled():
 
 
 def averaged():
-    """Means of images: of many channels, of few, of columns that are no neighbours, of what a slice left."""
+    """Means of images: of many channels, of few, of columns that are no neighbours, of what a slice left, of a window as large."""
     b = GraphBuilder("averaged")
     x = b.relu(b.conv2d(b.input("x", (2, 4, 5, 6)), 20, 3, padding=1))
     b.global_avgpool(x)
+    b.pool("avgpool", x, (5, 6))
     b.global_avgpool(b.slice(x, 1, 2, 18))
     b.global_avgpool(b.slice(x, 1, 0, 3))
     b.global_avgpool(b.slice(x, 3, 1, 5))
