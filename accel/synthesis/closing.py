@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from baco.accel.synthesis.flat import Flat, Layout, flatten
 from baco.accel.synthesis.liberty import Library, LibraryCell
-from baco.accel.synthesis.mapping import Mapped
+from baco.accel.synthesis.mapping import Mapped, NetlistModule
 from baco.accel.synthesis.sizing import resized
 from baco.accel.synthesis.timing import Assumptions, Timing, timing
 
@@ -48,7 +48,8 @@ def close(
     """Shorten a design's clock until its long paths have nothing left to try.
 
     Modules that take much of long paths are mapped for short paths, buffers and strengths chosen anew, and the result is kept
-    if the clock is shorter; where it is not, the modules on the worst path alone are tried.
+    if the clock is shorter. Where it is not, those on long paths of that result are mapped so, too (behind a module that was mapped
+    again signals may come later); where this does not help either, the modules on the worst path alone.
 
     Args:
         mapping: maps the design, modules of given keys for short paths.
@@ -58,7 +59,8 @@ def close(
     Raises as `mapping`.
     """
 
-    layouts: dict[int, Layout] = {}
+    layouts: dict[int, tuple[NetlistModule, Layout]] = {}
+    tried = {frozenset[str]()}
 
     def closed(fast: frozenset[str]) -> Closed:
         mapped = mapping(fast)
@@ -74,21 +76,36 @@ def close(
             _others(before, after, library),
         )
 
+    def again(start: Closed, long: float, best: Closed) -> Closed | None:
+        """A start with the modules on its long paths mapped again, too; None where that was tried, or leaves the worst path as it is."""
+        fast = start.fast | _modules(start, long)
+        if fast in tried or _modules(start, 1.0) <= start.fast:
+            return None
+        tried.add(fast)
+        more = len(fast - best.fast)
+        progress(f"{best.timing.clock_mhz:.4g} MHz so far, mapping {more} modules on long paths again")
+        return closed(fast)
+
+    def shorter(best: Closed) -> Closed | None:
+        """What follows, where that is better."""
+        group = again(best, _LONG, best)
+        if group and _gains(group, best):
+            return group
+        for start, long in ((group, _LONG), (best, 1.0)):
+            found = again(start, long, best) if start else None
+            if found and _gains(found, best):
+                return found
+        return None
+
     progress("choosing buffers and strengths of cells")
     best = closed(frozenset())
-    tried: set[frozenset[str]] = set()
-    while True:
-        for long in (_LONG, 1.0):
-            names = _modules(best, long) - best.fast
-            if names and names not in tried:
-                break
-        else:
-            return best
-        tried.add(names)
-        progress(f"{best.timing.clock_mhz:.4g} MHz so far, mapping {len(names)} modules on long paths again")
-        again = closed(best.fast | names)
-        if again.timing.need_s < best.timing.need_s * (1 - _GAIN):
-            best = again
+    while better := shorter(best):
+        best = better
+    return best
+
+
+def _gains(found: Closed, best: Closed) -> bool:
+    return found.timing.need_s < best.timing.need_s * (1 - _GAIN)
 
 
 def _others(before: Flat, after: Flat, library: Library) -> int:

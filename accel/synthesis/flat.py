@@ -75,12 +75,16 @@ class Flat:
 Layout = tuple[dict[str, Integers], list[CellInstance]]
 
 
-def flatten(mapped: Mapped, cells: Mapping[str, LibraryCell], known: dict[int, Layout] | None = None) -> Flat:
+def flatten(
+    mapped: Mapped,
+    cells: Mapping[str, LibraryCell],
+    known: dict[int, tuple[NetlistModule, Layout]] | None = None,
+) -> Flat:
     """All instances of a design, module by module.
 
     Args:
         cells: cells of the library and of the design's memories, by name.
-        known: what was found of modules before, by the module's identity, in the same cells and names; gets those of this design.
+        known: modules and what was found of them before, by their identity, in the same cells and names; gets those of this design.
 
     Raises BacoError for an instance that is neither a module nor one of `cells`.
     """
@@ -90,7 +94,7 @@ def flatten(mapped: Mapped, cells: Mapping[str, LibraryCell], known: dict[int, L
     known = {} if known is None else known
     for module in mapped.modules.values():
         if id(module) not in known:
-            known[id(module)] = _layout(module, cells, mapped.modules)
+            known[id(module)] = module, _layout(module, cells, mapped.modules)
     top = mapped.modules[mapped.top]
     pending: list[tuple[str, str, Integers]] = [(mapped.top, "", np.full(top.nets, OPEN, np.int64))]
     while pending:
@@ -102,7 +106,7 @@ def flatten(mapped: Mapped, cells: Mapping[str, LibraryCell], known: dict[int, L
         flat.scopes.append(scope)
         flat.modules.append(mapped.modules[key])
         flat.maps.append(local)
-        leaves, inner = known[id(mapped.modules[key])]
+        leaves, inner = known[id(mapped.modules[key])][1]
         for kind, places in leaves.items():
             rows.setdefault(kind, []).append((_outside(places, local), number))
         for instance in inner:

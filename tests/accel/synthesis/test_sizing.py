@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +21,8 @@ from baco.accel.synthesis.gates import gate_verilog
 from baco.accel.synthesis.liberty import Library, read_library
 from baco.accel.synthesis.mapping import CellInstance, Mapped, NetlistModule, map_design
 from baco.accel.synthesis.sizing import resized
-from baco.accel.synthesis.timing import Assumptions, analyse
+from baco.accel.synthesis.timing import Assumptions, PathStep, Timing, analyse
+from baco.accel.synthesis.timing import Path as TimingPath
 from baco.accel.verilog.yosys import run_yosys
 from baco.common.cache import Cache
 from tests.accel.synthesis.test_gates import _EQUAL
@@ -177,6 +179,45 @@ def test_modules_on_long_paths_are_mapped_again(tmp_path: Path) -> None:
     run_yosys(
         _EQUAL.replace("proc\nflatten", "proc\nflatten\nopt_clean", 1), tmp_path, limit_s=300, task="test"
     )
+
+
+def test_a_module_that_slows_another_down_is_mapped_again_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds = {key: NetlistModule(key, {}, (), {}, 0) for key in "ab"}
+    made: list[frozenset[str]] = []
+
+    def paths(fast: Collection[str]) -> list[list[float]]:
+        """Delays in a and b of each: a's own, and one that a passes on late to b once it is mapped for its own."""
+        return [
+            [4.0 if "a" in fast else 10.0, 0.0],
+            [7.0 if "a" in fast else 1.0, 2.0 if "b" in fast else 4.0],
+        ]
+
+    def timed(found: SimpleNamespace, *_: object) -> Timing:
+        steps = [
+            TimingPath(a + b, (PathStep(0, a, "", 0), PathStep(0, a + b, "", 1)), "", 0)
+            for a, b in found.paths
+        ]
+        worst = sorted(steps, key=lambda path: -path.need_s)
+        return Timing(worst[0].need_s, 1.0, tuple(worst), 0, ASSUMED)
+
+    def mapping(fast: Collection[str]) -> Mapped:
+        made.append(frozenset(fast))
+        return Mapped("a", kinds, {}, "", 0.0)
+
+    flat = Flat(modules=[*kinds.values()])
+    monkeypatch.setattr("baco.accel.synthesis.closing.flatten", lambda *_: flat)
+    monkeypatch.setattr(
+        "baco.accel.synthesis.closing.resized",
+        lambda *_: SimpleNamespace(graph=SimpleNamespace(flat=flat), paths=paths(made[-1])),
+    )
+    monkeypatch.setattr("baco.accel.synthesis.closing.timing", timed)
+    found = close(mapping, {}, _library(tmp_path), ASSUMED)
+    every = [frozenset(keys) for keys in ("", "a", "b", "ab")]
+    best = min(every, key=lambda fast: max(map(sum, paths(fast))))
+    assert found.fast == best == {"a", "b"}
+    assert made == [frozenset(), {"a"}, {"a", "b"}], "nothing is tried once the worst path has nothing left"
 
 
 @pytest.mark.skipif(shutil.which("sta") is None, reason="OpenSTA is not installed (Debian: opensta)")
