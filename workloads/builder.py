@@ -157,7 +157,7 @@ class GraphBuilder(TensorBuilder):
         of x (N, C, ...).
 
         Averages divide by `divisor`, else by the window's size, without its padded positions unless
-        `count_padding`.
+        `count_padding`. Of a window that is the whole image the average is `global_avgpool`'s.
         """
         name = self._name(kind, name)
         rank = len(x.shape) - 2
@@ -177,6 +177,8 @@ class GraphBuilder(TensorBuilder):
             "dilation": dilations,
             "shape": out,
         }
+        if (kind, kernels, divisor) == ("avgpool", x.shape[2:], None) and not np.any(pads):
+            return self.global_avgpool(x, name)
         if kind == "avgpool":
             attributes |= {"count_padding": count_padding, "divisor": divisor}
         if kind == "lppool":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -31,7 +30,7 @@ from baco.compiler.ops.rows import Reduction, TermSum
 from baco.compiler.ops.views import JoinedView, View
 from baco.compiler.row_functions import PRODUCT_BITS
 from baco.workloads.network import Operator, Tensor
-from baco.workloads.semantics import Parameter, Semantics
+from baco.workloads.semantics import Parameter
 
 #: Columns from which on rows are summed up by the array: fewer fill too little of it.
 _LEAST_COLUMNS = 16
@@ -227,22 +226,11 @@ def maxpool(b: IntegerBuilder, op: Operator) -> None:
 
 
 def avgpool(b: IntegerBuilder, op: Operator) -> None:
-    """Average over windows; of the one that is the whole image sums are the array's."""
-    semantics = semantics_of(op)
-    a = semantics.attributes
+    """Average over windows."""
+    a = semantics_of(op).attributes
     if set(a["dilation"]) != {1}:
         raise b.error(op, "average pooling with dilation cannot be run")
     view = image_operand(b, op)
-    pixels = math.prod(view.shape[2:])
-    if (
-        tuple(a["kernel"]) == view.shape[2:]
-        and not np.any(a["padding"])
-        and a["divisor"] in (None, pixels)
-        and math.prod(a["shape"]) == 1
-    ):
-        whole = {"name": "mean", "axes": tuple(range(2, len(view.shape))), "keepdims": True}
-        reduction(b, replace(op, semantics=Semantics("reduce", semantics.operands, whole)))
-        return
     output = b.tensor(op.name, op.output.shape, CHANNELS_LAST[len(op.output.shape)])
     counts = pool_counts(dict(a), view.shape[2:])
     factor = b.scale(view) / b.scale(output) / counts
