@@ -37,7 +37,7 @@ class MachineRates:
         request: bytes of the largest memory request.
         requests: memory requests in flight.
         bandwidth: bytes that main memory moves in a cycle.
-        load_entries, execute_entries: of the reservation station.
+        load_entries, execute_entries, store_entries: of the reservation station.
         load_queue: commands that the load unit has accepted beside the one whose rows come in.
         array_speed, host_speed: how many times as fast as built array and host core are, to ask what that would give.
         timing: one of `baco.accel.config.TIMINGS`, the same for all.
@@ -50,6 +50,7 @@ class MachineRates:
     bandwidth: Values
     load_entries: Values
     execute_entries: Values
+    store_entries: Values
     load_queue: Values
     array_speed: Values = 1.0
     host_speed: Values = 1.0
@@ -71,6 +72,7 @@ class MachineRates:
             channel_bytes_per_cycle(accelerator),
             float(accelerator.load_entries),
             float(accelerator.execute_entries),
+            float(accelerator.store_entries),
             float(accelerator.load_queue),
             timing=accelerator.timing,
         )
@@ -319,18 +321,18 @@ def stored(
         return busy
     line = profile.line_bytes
     lines = cache_lines(a, machine, rows, columns, pitch, element, groups)
-    step = a.power(pitch) if shift is None else a.smaller(a.power(pitch), a.power(shift))
+    apart = a.smaller(a.power(pitch) * element, line)
+    step = apart if shift is None else a.smaller(apart, a.power(shift) * element)
     width = a.smaller(piece, columns) * element
-    share = a.smaller(width, step * element) / line
+    share = a.smaller(width, step) / line
     beyond = a.larger(1.0 - profile.cache_bytes / a.larger(lines * line, 1.0), 0.0)
     read = a.where(share < 1.0, 1.0 + 0.0 * share, 0.0 * share)
-    fill = lines * profile.line_cycles * (read + beyond)
-    # parts of a line that has come already are written without waiting; of two lines that a piece begins and ends in, one has
-    first = a.where(
-        pitch * element < line, width / (columns * element), a.larger(share, width / (2.0 * line))
-    )
-    others = 1.0 - a.smaller(first, 1.0)
-    return a.larger(busy, fill + busy * others)
+    fill = profile.fill_cycles(lines) * read + lines * profile.line_cycles * beyond
+    # Pieces of a line that has come already are written beside refills where rows begin at different places of their lines, so that
+    # some of a piece's rows wait for theirs and others do not; else all rows wait, and those of the next pieces do not.
+    beside = a.where(pitch * element < line, width / (columns * element), width / apart)
+    beside = a.smaller(beside, 1.0)
+    return a.larger(busy * beside, fill) + busy * (1.0 - beside)
 
 
 def store_bytes(

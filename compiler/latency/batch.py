@@ -119,7 +119,6 @@ class HardwareBatch(MachineRates):
     Attributes:
         depth: channels that one pass sums up, at most `dim`.
         chain: passes that may sum up in the array, output-stationary.
-        store_entries: of the reservation station.
         execute_queue, store_queue: commands queued before these units.
         groups: rows of the array between pipeline registers (`dim / tile_rows`): half the array's latency in cycles.
         scratchpad_rows, accumulator_rows: capacities.
@@ -129,7 +128,6 @@ class HardwareBatch(MachineRates):
 
     depth: Tensor
     chain: Tensor
-    store_entries: Tensor
     execute_queue: Tensor
     store_queue: Tensor
     groups: Tensor

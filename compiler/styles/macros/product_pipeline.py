@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from baco.compiler.analysis.arrays import NUMPY, Values
-from baco.compiler.analysis.traffic import MachineRates, cache_lines, loaded, stored
+from baco.compiler.analysis.traffic import MachineRates, cache_lines, covered, loaded, stored
 from baco.compiler.styles.macros.pipeline import (
     MOST_RUNS,
     NEVER,
@@ -34,19 +34,22 @@ _WIDE = 4
 
 @dataclass(frozen=True)
 class _Whole:
-    """What the operands of the whole product take: loaded the first time, of that the memory bus, and again; brought onto the
-    sums; stored, and of that the port's and the memory bus's part."""
+    """What the operands of the whole product take: loaded the first time, of that the memory bus, and again, in requests an element;
+    brought onto the sums; stored, and of that the port's and the memory bus's part, in requests an element."""
 
     a: float
     a_filled: float
     a_again: float
+    a_requests: float
     b: float
     b_filled: float
     b_again: float
+    b_requests: float
     residual: float
     store: float
     written: float
     filled: float
+    puts: float
 
 
 @dataclass(frozen=True)
@@ -54,17 +57,19 @@ class _Run:
     """Cycles of a run's phases by themselves.
 
     Attributes:
-        operands, addends: of loads; `fetched` cycles of the memory bus for operands; `needed` of the operands before the first pass, `late` of them behind what the last passes
+        operands, addends: of loads; `requests` for operands; `fetched` cycles of the memory bus for operands; `needed` of the operands before the first pass, `late` of them behind what the last passes
             wait for; `commands` that load operands.
         compute: of passes, `passes` of them, over `steps` parts of the depth that are loaded together.
         banks: rows that loads may write to the banks that passes read.
-        store, written, filled: of stores, of these the port's and the bus's part; `stores` commands. 0 for a run that only adds.
+        store, written, filled: of stores, of these the port's and the bus's part; `stores` commands of `puts` requests, which by themselves are `busy`. 0 for a run that only adds.
         storing: from the first store to the last pass, at most.
+        crossing: of the passes, those that may go while what they overwrite is still being stored: of all blocks but the last that leave.
         behind: share of the addends that come after the last store which makes room for them.
         last: whether results leave.
     """
 
     operands: float
+    requests: float
     fetched: float
     needed: float
     late: float
@@ -78,7 +83,10 @@ class _Run:
     written: float
     filled: float
     stores: float
+    puts: float
+    busy: float
     storing: float
+    crossing: float
     behind: float
     last: bool
 
@@ -140,12 +148,25 @@ def _totals(machine: MachineRates, layer: MacroLayer, tile: ProductTile) -> _Who
         )
     )
     a_filled, b_filled = (machine.profile.fill_cycles(count) for count in lines)
+    size = 1.0 + 3.0 * layer.raw
+    across = float(tile.depth if float(layer.transposed) > 0.5 else tile.columns)
     return _Whole(
         a=cycles_of(once[0]), a_filled=a_filled, a_again=again[0],
+        a_requests=_requests(machine, layer.input_pitch, tile.depth, machine.request, 1.0),
         b=cycles_of(once[1]), b_filled=b_filled, b_again=again[1],
+        b_requests=_requests(machine, layer.weight_pitch, across, machine.request, layer.weight_size),
         residual=cycles_of(residual) * float(layer.residual), store=max(float(rows), port), written=port,
-        filled=float(filled),
+        filled=float(filled), puts=_requests(machine, layer.output_pitch, tile.columns, piece, size),
     )  # fmt: skip
+
+
+def _requests(machine: MachineRates, pitch: Values, width: Values, piece: Values, element: Values) -> float:
+    """Of the port for an element of rows of so many, which commands move in pieces."""
+    size = float(NUMPY.smaller(piece, width))
+    requests, _, _ = covered(
+        NUMPY, machine, NUMPY.smaller(NUMPY.power(pitch) * element, 64.0), size * element
+    )
+    return float(requests) / size
 
 
 def _runs(
@@ -188,6 +209,8 @@ def _runs(
         compute /= float(machine.array_speed)
         yield _Run(
             operands=load_a + load_b,
+            requests=(rows * depth * totals.a_requests if load_a else 0.0)
+            + (columns * depth * totals.b_requests if load_b else 0.0),
             fetched=share["a"] * totals.a_filled * (at["j"] == 0)
             + share["b"] * totals.b_filled * (at["i"] == 0),
             needed=(load_a + load_b / together) / steps,
@@ -202,7 +225,10 @@ def _runs(
             written=totals.written * share["c"] * last,
             filled=totals.filled * share["c"] * last,
             stores=stores,
+            puts=rows * columns * totals.puts * last,
+            busy=rows * j * float(machine.profile.store_pace),
             storing=compute / k * (1.0 - 1.0 / max(1.0, j / wide)),
+            crossing=compute * (1.0 - max(1.0, min(wide, j) - (i - 1) / i) / j),
             # stores go column by column of blocks, and so do loads of what takes their place
             behind=1.0 / stores if float(layer.residual) else ((min(wide, j) - 1) * i + 1) / (i * j),
             last=last,
@@ -234,6 +260,17 @@ def _stays(order: str, trips: dict[str, int], other: str, kept: Values) -> bool:
     return float(kept) > 0.5 and between <= 2 and trips[other] > 1
 
 
+def _in_turn(run: _Run, begin: float, storing: tuple[float, float], pace: float) -> float:
+    """By how much loads from `begin` on are longer since their requests take turns with those of stores, each `pace` cycles of
+    refills, beside which come their own."""
+    before = max(0.0, storing[0] - begin)
+    if not pace or before >= run.operands:
+        return 0.0
+    rest = run.operands - before
+    slower = max((run.requests * pace + run.fetched) * rest / run.operands, rest)
+    return (slower - rest) * min(1.0, max(0.0, storing[1] - begin - before) / slower)
+
+
 def _through(runs: list[_Run], groups: float, machine: MachineRates, k: PipelineConstants) -> float:
     """All runs one after the other through loads, array and stores."""
     ends: list[float] = []
@@ -242,6 +279,8 @@ def _through(runs: list[_Run], groups: float, machine: MachineRates, k: Pipeline
     # of the two halves of the accumulator: when stored, and how much of the next addends comes after that
     free, behind = [NEVER, NEVER], [1.0, 1.0]
     half, early = 0, None
+    # cycles of a request of the stores under way, where these wait for refills
+    pace, storing = 0.0, NEVER
     every = runs * groups_simulated(groups)
     for number, run in enumerate(every):
         host = k.host / float(machine.host_speed)
@@ -251,8 +290,9 @@ def _through(runs: list[_Run], groups: float, machine: MachineRates, k: Pipeline
             room = free[half] + k.addend_wait + run.addends * behind[half]
             addends = max(max(loads, enter) + run.addends, room)
         begin = max(loads, enter, addends or 0.0)
-        end, early = begin + run.operands, None
-        each = run.operands / max(1.0, run.commands)
+        operands = run.operands + _in_turn(run, begin, (storing, stores), pace)
+        end, early = begin + operands, None
+        each = operands / max(1.0, run.commands)
         ahead = min(run.commands, k.loads_ahead) * each
         following = every[number + 1] if number + 1 < len(every) else None
         if following is not None and following.addends:
@@ -263,7 +303,7 @@ def _through(runs: list[_Run], groups: float, machine: MachineRates, k: Pipeline
                 room = free[other] + k.addend_wait + following.addends * behind[other]
                 early = max(max(allowed, begin) + following.addends, room)
                 if allowed <= max(enter, begin - ahead):
-                    begin, end = early, early + run.operands
+                    begin, end = early, early + operands
                 else:
                     end += max(0.0, early - max(allowed, begin))
         if run.operands or addends is not None:
@@ -271,17 +311,23 @@ def _through(runs: list[_Run], groups: float, machine: MachineRates, k: Pipeline
         else:
             first = enter
         passes = max(array, first)
-        done = passes + run.compute
+        # passes follow the stores of what they overwrite, block by block, and keep these from the bank that they write
+        crossed = min(max(0.0, free[half] - passes), run.crossing)
+        stores, free[half] = stores + crossed, free[half] + crossed
+        done = max(passes + run.compute, free[half] + run.compute - run.crossing)
         if run.operands:
             # loads write banks that passes read
             done += run.banks * min(1.0, max(0.0, (end - passes) / run.operands))
             done = max(done, end + k.load_latency - run.late + run.compute / run.steps)
         over = max(done - k.passes_ahead * run.compute / run.passes, end - ahead)
         if run.last:
-            begin = max(stores, done - run.storing, passes)
+            storing = begin = max(stores, done - run.storing, passes)
+            pace = run.filled / max(1.0, run.puts) if run.filled > run.busy else 0.0
             stores = max(begin + run.store, done + k.store_latency + run.store / run.stores)
             free[half], behind[half], half = stores, run.behind, 1 - half
-            over = max(over, stores - k.stores_ahead * run.store / run.stores)
+            # what begins with sums that are loaded waits for stores anyway
+            entries = k.stores_ahead if run.addends else float(machine.store_entries)
+            over = max(over, stores - entries * run.store / run.stores)
         on_the_bus = max(0.0, run.fetched + k.fills * run.filled - run.operands)
         loads = end + min(k.writes * run.written + on_the_bus, run.operands)
         array, sent_before, sent = done, sent, max(sent, over)
