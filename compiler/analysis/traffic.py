@@ -312,10 +312,12 @@ def stored(
     element: Values,
     groups: Values = 1.0,
     shift: Values = None,
+    running: Values = None,
 ) -> Values:
     """Cycles of the stores of a matrix, that of one of some groups, in pieces of `piece` elements, which take the store unit `busy`
     cycles: lines of a second-level cache that are written in parts are read first, those that it cannot hold leave it again.
-    Neighbouring tiles begin `shift` elements apart, rows if that is not given."""
+    Neighbouring tiles begin `shift` elements apart, rows if that is not given. `running`: whether a tile's stores may begin
+    before those of the one before have ended; none do if that is not given."""
     profile = machine.profile
     if not profile.cached:
         return busy
@@ -328,11 +330,16 @@ def stored(
     beyond = a.larger(1.0 - profile.cache_bytes / a.larger(lines * line, 1.0), 0.0)
     read = a.where(share < 1.0, 1.0 + 0.0 * share, 0.0 * share)
     fill = profile.fill_cycles(lines) * read + lines * profile.line_cycles * beyond
-    # Pieces of a line that has come already are written beside refills where rows begin at different places of their lines, so that
-    # some of a piece's rows wait for theirs and others do not; else all rows wait, and those of the next pieces do not.
-    beside = a.where(pitch * element < line, width / (columns * element), width / apart)
-    beside = a.smaller(beside, 1.0)
-    return a.larger(busy * beside, fill) + busy * (1.0 - beside)
+    # parts of a line that has come already are written without waiting; of two lines that a piece begins and ends in, one has
+    first = a.where(
+        pitch * element < line, width / (columns * element), a.larger(share, width / (2.0 * line))
+    )
+    if running is not None:
+        # they are written beside refills where rows begin at different places of their lines, so that some rows of a piece wait for
+        # theirs and others do not
+        first = a.where((running > 0.5) & (pitch * element >= line), width / apart, first)
+    first = a.smaller(first, 1.0)
+    return a.larger(busy * first, fill) + busy * (1.0 - first)
 
 
 def store_bytes(

@@ -50,6 +50,6 @@ def cache_cycles(
     piece = torch.minimum(t.tile["K"], t.hardware.dim)
     pitch = layer.output_pitch + zero
     store_cycles = stored(
-        a, machine, stores, pixels, t.bounds["K"], pitch, piece=piece, element=size, groups=groups
-    )
+        a, machine, stores, pixels, t.bounds["K"], pitch, piece=piece, element=size, groups=groups, running=zero + 1.0
+    )  # fmt: skip
     return weight_cycles, input_cycles, opening_cycles, store_cycles

@@ -185,5 +185,6 @@ def stores_of_product(
     store_rows = stored(
         a, machine, store_rows, layer.pixels, layer.channels, layer.output_pitch,
         piece=a.smaller(piece, tile.columns), element=size, shift=tile.columns,
+        running=1.0 - layer.bias - layer.residual,
     )  # fmt: skip
     return written, store_rows

@@ -57,11 +57,12 @@ class _Run:
     """Cycles of a run's phases by themselves.
 
     Attributes:
-        operands, addends: of loads; `requests` for operands; `fetched` cycles of the memory bus for operands; `needed` of the operands before the first pass, `late` of them behind what the last passes
-            wait for; `commands` that load operands.
+        operands, addends: of loads; `requests` for operands, in `fetched` cycles of the memory bus; `needed` of the operands before the
+            first pass, `late` of them behind what the last passes wait for; `commands` that load operands.
         compute: of passes, `passes` of them, over `steps` parts of the depth that are loaded together.
         banks: rows that loads may write to the banks that passes read.
-        store, written, filled: of stores, of these the port's and the bus's part; `stores` commands of `puts` requests, which by themselves are `busy`. 0 for a run that only adds.
+        store, written, filled: of stores, of these the port's and the bus's part; `stores` commands of `puts` requests for lines of their own,
+            which by themselves are `busy`. 0 for a run that only adds.
         storing: from the first store to the last pass, at most.
         crossing: of the passes, those that may go while what they overwrite is still being stored: of all blocks but the last that leave.
         behind: share of the addends that come after the last store which makes room for them.
@@ -135,6 +136,7 @@ def _totals(machine: MachineRates, layer: MacroLayer, tile: ProductTile) -> _Who
     filled = stored(
         NUMPY, machine, 0.0 * layer.pixels, layer.pixels, layer.channels, layer.output_pitch,
         piece=NUMPY.smaller(piece, tile.columns), element=1.0 + 3.0 * layer.raw, shift=tile.columns,
+        running=1.0 - layer.bias - layer.residual,
     )  # fmt: skip
     port = float(written) / float(machine.bandwidth)
     weights = (layer.depth, layer.channels)
@@ -149,6 +151,9 @@ def _totals(machine: MachineRates, layer: MacroLayer, tile: ProductTile) -> _Who
     )
     a_filled, b_filled = (machine.profile.fill_cycles(count) for count in lines)
     size = 1.0 + 3.0 * layer.raw
+    # requests of a line that rows share wait together
+    apart = float(layer.output_pitch * size) >= machine.profile.line_bytes
+    puts = _requests(machine, layer.output_pitch, tile.columns, piece, size) if apart else 0.0
     across = float(tile.depth if float(layer.transposed) > 0.5 else tile.columns)
     return _Whole(
         a=cycles_of(once[0]), a_filled=a_filled, a_again=again[0],
@@ -156,7 +161,7 @@ def _totals(machine: MachineRates, layer: MacroLayer, tile: ProductTile) -> _Who
         b=cycles_of(once[1]), b_filled=b_filled, b_again=again[1],
         b_requests=_requests(machine, layer.weight_pitch, across, machine.request, layer.weight_size),
         residual=cycles_of(residual) * float(layer.residual), store=max(float(rows), port), written=port,
-        filled=float(filled), puts=_requests(machine, layer.output_pitch, tile.columns, piece, size),
+        filled=float(filled), puts=puts,
     )  # fmt: skip
 
 
@@ -282,6 +287,8 @@ def _through(runs: list[_Run], groups: float, machine: MachineRates, k: Pipeline
     # cycles of a request of the stores under way, where these wait for refills
     pace, storing = 0.0, NEVER
     every = runs * groups_simulated(groups)
+    # what begins with sums that are loaded waits for stores anyway
+    ahead_of_stores = k.stores_ahead if any(run.addends for run in runs) else 0.0
     for number, run in enumerate(every):
         host = k.host / float(machine.host_speed)
         enter = max(sent_before + k.enter, number * host)
@@ -322,12 +329,12 @@ def _through(runs: list[_Run], groups: float, machine: MachineRates, k: Pipeline
         over = max(done - k.passes_ahead * run.compute / run.passes, end - ahead)
         if run.last:
             storing = begin = max(stores, done - run.storing, passes)
-            pace = run.filled / max(1.0, run.puts) if run.filled > run.busy else 0.0
+            waits = run.puts and run.filled > run.busy and not ahead_of_stores
+            pace = run.filled / run.puts if waits else 0.0
             stores = max(begin + run.store, done + k.store_latency + run.store / run.stores)
             free[half], behind[half], half = stores, run.behind, 1 - half
-            # what begins with sums that are loaded waits for stores anyway
-            entries = k.stores_ahead if run.addends else float(machine.store_entries)
-            over = max(over, stores - entries * run.store / run.stores)
+            waiting = ahead_of_stores or min(float(machine.store_entries), run.stores / 2)
+            over = max(over, stores - waiting * run.store / run.stores)
         on_the_bus = max(0.0, run.fetched + k.fills * run.filled - run.operands)
         loads = end + min(k.writes * run.written + on_the_bus, run.operands)
         array, sent_before, sent = done, sent, max(sent, over)
