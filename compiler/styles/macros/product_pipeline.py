@@ -233,7 +233,7 @@ def _runs(
             puts=rows * columns * totals.puts * last,
             busy=rows * j * float(machine.profile.store_pace),
             storing=compute / k * (1.0 - 1.0 / max(1.0, j / wide)),
-            crossing=compute * (1.0 - max(1.0, min(wide, j) - (i - 1) / i) / j),
+            crossing=compute * (1.0 - (min(wide, j) - (i - 1) / i) / j),
             # stores go column by column of blocks, and so do loads of what takes their place
             behind=1.0 / stores if float(layer.residual) else ((min(wide, j) - 1) * i + 1) / (i * j),
             last=last,
@@ -287,8 +287,8 @@ def _through(runs: list[_Run], groups: float, machine: MachineRates, k: Pipeline
     # cycles of a request of the stores under way, where these wait for refills
     pace, storing = 0.0, NEVER
     every = runs * groups_simulated(groups)
-    # what begins with sums that are loaded waits for stores anyway
-    ahead_of_stores = k.stores_ahead if any(run.addends for run in runs) else 0.0
+    # then tiles wait for their place before anything else
+    sums_loaded = any(run.addends for run in runs)
     for number, run in enumerate(every):
         host = k.host / float(machine.host_speed)
         enter = max(sent_before + k.enter, number * host)
@@ -329,11 +329,13 @@ def _through(runs: list[_Run], groups: float, machine: MachineRates, k: Pipeline
         over = max(done - k.passes_ahead * run.compute / run.passes, end - ahead)
         if run.last:
             storing = begin = max(stores, done - run.storing, passes)
-            waits = run.puts and run.filled > run.busy and not ahead_of_stores
+            waits = run.puts and run.filled > run.busy and not sums_loaded
             pace = run.filled / run.puts if waits else 0.0
             stores = max(begin + run.store, done + k.store_latency + run.store / run.stores)
             free[half], behind[half], half = stores, run.behind, 1 - half
-            waiting = ahead_of_stores or min(float(machine.store_entries), run.stores / 2)
+            # the first column of blocks that leaves makes room for passes while the others wait in the reservation station
+            several = run.storing > 0 and not sums_loaded
+            waiting = min(float(machine.store_entries), run.stores / 2) if several else k.stores_ahead
             over = max(over, stores - waiting * run.store / run.stores)
         on_the_bus = max(0.0, run.fetched + k.fills * run.filled - run.operands)
         loads = end + min(k.writes * run.written + on_the_bus, run.operands)
