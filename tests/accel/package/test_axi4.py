@@ -144,7 +144,7 @@ def driver(handed: Path, tmp_path: Path) -> Path:
     return compiled(
         "c++",
         [Path(__file__).parent / "driver_bench.cpp"],
-        flags=("-O1", f"-DBEAT_BYTES={PLAIN.dma_bits // 8}", f"-DTEST_BASE=0x{base[1]}"),
+        flags=("-O0", f"-DBEAT_BYTES={PLAIN.dma_bits // 8}", f"-DTEST_BASE=0x{base[1]}"),
         folders=[handed / "software"],
         written=texts,
         verilated=True,

@@ -37,7 +37,7 @@ def compiled_testbench(folder: Path) -> Path:
         for path in sorted((folder / "obj_dir").glob("*"))
         if path.suffix in (".h", ".cpp")
     }
-    return compiled("c++", [folder / "main.cpp"], flags=("-O1",), written=texts, verilated=True)
+    return compiled("c++", [folder / "main.cpp"], flags=("-O0",), written=texts, verilated=True)
 
 
 def verdict(program: Path, folder: Path, seed: int, *more: str) -> str:
