@@ -135,17 +135,17 @@ def searches(found: FormatNetwork, seeds: int) -> list[dict[str, Any]]:
 
     Bytes go from all weights in 4 bits to all in 8, noise from that of the least noisy choice to that of all in 4 bits, in dB.
     """
-    by_choice = {frozenset(one.int4): one for one in found.choices}
+    by_choice = {frozenset(judged.int4): judged for judged in found.choices}
     few, many = by_choice[frozenset(found.sizes)], by_choice[frozenset()]
-    most_db = max(one.snr_db for one in found.choices)
+    most_db = max(judged.snr_db for judged in found.choices)
 
     def share(choices: Iterable[Choice]) -> float:
-        return dominated(place(by_choice[one]) for one in choices) / whole
+        return dominated(place(by_choice[choice]) for choice in choices) / whole
 
-    def place(one: Judged) -> tuple[float, float]:
+    def place(judged: Judged) -> tuple[float, float]:
         return (
-            (one.weight_bytes - few.weight_bytes) / (many.weight_bytes - few.weight_bytes),
-            (most_db - one.snr_db) / (most_db - few.snr_db),
+            (judged.weight_bytes - few.weight_bytes) / (many.weight_bytes - few.weight_bytes),
+            (most_db - judged.snr_db) / (most_db - few.snr_db),
         )
 
     whole = dominated(map(place, found.choices))
