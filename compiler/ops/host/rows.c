@@ -49,32 +49,30 @@ INLINE int64_t exponentials_of(const int8_t* x, const int32_t* below, uint32_t* 
   return (((int64_t)a + b) + ((int64_t)c + d)) + (((int64_t)e + f) + ((int64_t)g + h));
 }
 
-// Makes results of the products in `pair`, at their places in `word`, and then the product of the next pair. Multipliers
-// like Rocket's take one product at a time, and the longer the larger the first factor is: the rest is done meanwhile.
-#define NEXT_RESULTS(word, pair, next, shift)                                                                \
-  __asm__("add %1, %1, %3\n and %1, %1, %4\n srli %1, %1, " shift "\n or %0, %0, %1\n mul %1, %5, %2" \
-          : "+&r"(word), "+&r"(pair)                                                                         \
-          : "r"(next), "r"(half), "r"(results), "r"(inverse))
+// Stores the results of the products in `pair`, and makes the product of the next pair. Multipliers like Rocket's take one product
+// at a time, the longer the larger the first factor is, and their products reach the registers in a cycle in which nothing else does:
+// while a byte is stored.
+#define NEXT_RESULTS(at, pair, next)                                                                                 \
+  {                                                                                                                  \
+    uint64_t lower;                                                                                                  \
+    __asm__ volatile("add %1, %1, %3\n srli %0, %1, 24\n sb %0, %4\n srli %1, %1, 56\n sb %1, %5\n mul %1, %6, %2"   \
+                     : "=&r"(lower), "+&r"(pair)                                                                     \
+                     : "r"(next), "r"(half), "m"(to[at]), "m"(to[(at) + 4]), "r"(inverse)                            \
+                     : "memory");                                                                                    \
+  }
 
 // Results of `n` kept exponentials, a multiple of 8: two products at a time, of which none is above 127, so that nothing
 // carries from the lower half to the upper.
 INLINE void results_of(int64_t n, const uint64_t* pairs, uint64_t inverse, int8_t* to) {
-  const uint64_t half = 0x0080000000800000, results = 0xff000000ff000000;
-  uint64_t a = 0, b = 0, c = 0, d = 0, first = 0;
-  uint64_t *words = (uint64_t*)to, *end = words + n / 8;
-  NEXT_RESULTS(first, a, pairs[0], "24");
-  NEXT_RESULTS(first, b, pairs[1], "16");
-  NEXT_RESULTS(first, c, pairs[2], "8");
-  NEXT_RESULTS(first, d, pairs[3], "0");
-  while (words < end) {
+  const uint64_t half = 0x0080000000800000;
+  uint64_t a = pairs[0] * inverse, b = pairs[1] * inverse, c = pairs[2] * inverse, d = pairs[3] * inverse;
+  for (int8_t* end = to + n; to < end; to += 8) {
     pairs += 4;  // behind the last ones is room, and what is there does not count
     const uint64_t p = pairs[0], q = pairs[1], r = pairs[2], s = pairs[3];
-    uint64_t word = 0;
-    NEXT_RESULTS(word, a, p, "24");
-    NEXT_RESULTS(word, b, q, "16");
-    NEXT_RESULTS(word, c, r, "8");
-    NEXT_RESULTS(word, d, s, "0");
-    *words++ = word;
+    NEXT_RESULTS(0, a, p);
+    NEXT_RESULTS(1, b, q);
+    NEXT_RESULTS(2, c, r);
+    NEXT_RESULTS(3, d, s);
   }
 }
 #undef NEXT_RESULTS
