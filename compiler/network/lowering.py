@@ -179,10 +179,11 @@ class Lowering(PartCaller):
     def _call_shared(self, work: Shared) -> None:
         """Append the steps of operators that accelerator and host compute in turns."""
         self._table = None
-        self._in_rounds(work, self._matmul, self._addition)
         for op in work.operators:
             if isinstance(op, _POINTWISE):
                 self._note_in_place(op)
+        self._in_rounds(work, self._matmul, self._addition)
+        for op in work.operators:
             if not self._is_positive(op):
                 self._negative.add(op.output.value)
 

@@ -18,6 +18,7 @@ class Lifetime:
         nbytes: its size.
         first, last: numbers of the first step that writes and of the last one that touches it.
         shares: value whose memory it takes over, if that one's last step is its own first; both have one size.
+        by_parts: whether it takes it over part by part, while others of that one's parts are still to come.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Lifetime:
     first: int
     last: int
     shares: str | None = None
+    by_parts: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,9 +85,13 @@ def _blocks(lifetimes: Sequence[Lifetime]) -> list[_Block]:
     blocks = []
     for lifetime in sorted(lifetimes, key=lambda lifetime: (lifetime.first, lifetime.name)):
         host = owner.get(lifetime.shares) if lifetime.shares else None
-        if host is not None and host.last == lifetime.first and host.nbytes == _aligned(lifetime.nbytes):
+        if (
+            host is not None
+            and (host.last == lifetime.first or (lifetime.by_parts and host.names[-1] == lifetime.shares))
+            and host.nbytes == _aligned(lifetime.nbytes)
+        ):
             host.names.append(lifetime.name)
-            host.last = lifetime.last
+            host.last = max(host.last, lifetime.last)
         else:
             host = _Block([lifetime.name], _aligned(lifetime.nbytes), lifetime.first, lifetime.last)
             blocks.append(host)

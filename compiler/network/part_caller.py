@@ -31,6 +31,7 @@ from baco.compiler.ops.host_model import host_cycles
 from baco.compiler.ops.operator import IntegerOperator, IntegerTensor
 from baco.compiler.ops.products import MatMul
 from baco.compiler.ops.rows import Normalisation, NormalisationBySums
+from baco.compiler.ops.views import View
 from baco.compiler.schedules.schedule import LoopWsSchedule
 from baco.compiler.styles.macros.loop_ws import check_loop_ws
 
@@ -109,6 +110,9 @@ class PartCaller(RideCaller):
             multiply, add: write the call of a product, of an addition.
         """
         words = {name: math.prod(value.shape) for name, value in self.values.items()}
+        replaced = {
+            op.name: name for op in work.operators if (name := self._replaced_in_parts(op)) is not None
+        }
         for ours, theirs in work.rounds(words, self._cycles_of):
             if ours is not None:
                 self._operator = ours.op.name
@@ -123,8 +127,15 @@ class PartCaller(RideCaller):
             for part in theirs:
                 self._operator = part.name
                 self._host(part.host_call(self.values))
-                self._exactly(part)
+                operand = next((view for view in part.inputs if view.value == replaced.get(part.name)), None)
+                self._exactly(part, replaces=operand)
                 self.result.reasons[part.name] = "while the accelerator goes on with products"
+
+    def _replaced_in_parts(self, op: IntegerOperator) -> str | None:
+        """The operand whose memory the result may take over part by part: what nothing else reads."""
+        name = self.result.in_place.get(op.output.value)
+        others = (other for other in self.network.operators if other.name != op.name)
+        return None if any(view.value == name for other in others for view in other.inputs) else name
 
     def _cycles_of(self, part: Part) -> float:
         """What a part takes, about."""
@@ -191,11 +202,13 @@ class PartCaller(RideCaller):
         name = self._code("runs", RunsCode(layer, schedule, first, last))
         self._run(name, views, numbers, [view for view in views if view is not op.output], op.output)
 
-    def _exactly(self, part: IntegerOperator, *, waits: bool = False) -> None:
+    def _exactly(self, part: IntegerOperator, *, waits: bool = False, replaces: View | None = None) -> None:
         """The last call touches of values what a part of an operator does, and not what is in the gaps between."""
         step = self.result.steps[-1]
         touched = {view.value for view in part.inputs if view.value not in self._data}
         reads = [one for one in step.reads if one.value not in touched]
         reads += [one for view in part.inputs if view.value in touched for one in regions(view, self.values)]
         writes = tuple(regions(part.output, self.values))
-        self.result.steps[-1] = replace(step, reads=tuple(reads), writes=writes, waits=waits)
+        self.result.steps[-1] = replace(
+            step, reads=tuple(reads), writes=writes, waits=waits, replaces=replaces
+        )

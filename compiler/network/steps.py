@@ -47,6 +47,7 @@ class Step:
         also: names of further operators whose results it writes.
         work: what a function of the host has to do; None of others.
         waits: for all that came before, so that what comes behind may run beside it.
+        replaces: part of an operand whose memory the result may take over, as nothing else reads it.
     """
 
     operator: str
@@ -59,6 +60,7 @@ class Step:
     also: tuple[str, ...] = ()
     work: HostWork | None = None
     waits: bool = False
+    replaces: View | None = None
 
 
 class StepCost(NamedTuple):

@@ -3,11 +3,13 @@
 The program is not changed for it: the simulator copies memory between two instructions. An operator's result is
 copied at the first place where it is certain to be complete, and nothing has replaced it yet: what the host core
 writes is there when the next step begins; what the accelerator writes is there behind the next fence, and whatever
-overwrites it waits at a fence, too (`baco.compiler.network.fences`).
+overwrites it waits at a fence, too (`baco.compiler.network.fences`). A result that is replaced part by part is copied so, each part
+before the step that reads and replaces it.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,14 +27,14 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Boundary:
-    """The result of one operator.
+    """The result of one operator, or a part of it.
 
     Attributes:
         operator: its name.
-        view: what it wrote.
+        view: what it wrote there.
         region: the bytes between the first and the last element of that, in the value.
         address: of the region's first byte in main memory.
-        step: number of the step before which the result is complete and still there; the number of steps: the end.
+        step: number of the step before which this is complete and still there; the number of steps: the end.
     """
 
     operator: str
@@ -49,7 +51,7 @@ class Boundary:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A boundary where not all is right.
+    """An operator whose result is not right.
 
     Attributes:
         operator: whose result it is.
@@ -79,25 +81,30 @@ def boundaries(built: NetworkProgram) -> list[Boundary]:
     writers: dict[str, list[int]] = {}
     for number, step in enumerate(steps):
         writers.setdefault(step.operator, []).append(number)
-    found = []
+    parts: dict[str, list[tuple[int, View]]] = {}
+    for number, step in enumerate(steps):
+        if step.replaces is not None:
+            parts.setdefault(step.replaces.value, []).append((number, step.replaces))
+    found: list[Boundary] = []
+
+    def add(name: str, view: View, step: int) -> None:
+        bytes_of = region(view, built.lowered.values)
+        address = built.address(ValueAddress(view.value, bytes_of.start))
+        found.append(Boundary(name, view, bytes_of, address, step))
+
     for op in built.network.operators:
         view = op.output
+        if view.value in parts:
+            for number, part in parts[view.value]:
+                add(op.name, part, number)
+            continue
         numbers = [
             number
             for number in writers.get(op.name, [])
             if any(one.value == view.value for one in steps[number].writes)
         ]
         if numbers:
-            bytes_of = region(view, built.lowered.values)
-            found.append(
-                Boundary(
-                    op.name,
-                    view,
-                    bytes_of,
-                    built.address(ValueAddress(view.value, bytes_of.start)),
-                    max(_complete(built, number) for number in numbers),
-                )
-            )
+            add(op.name, view, max(_complete(built, number) for number in numbers))
     return found
 
 
@@ -114,28 +121,34 @@ def compare(
     found: Sequence[tuple[Boundary, bytes]],
     reference: Mapping[str, Array],
 ) -> list[Mismatch]:
-    """The boundaries that are wrong, in order.
+    """The operators whose results are wrong, in order.
 
     Args:
-        found: boundaries with the bytes of their regions.
+        found: boundaries with the bytes of their regions, those of an operator one after the other.
         reference: every value that an operator writes, of the value's shape (`baco.compiler.network.reference`).
 
     Raises InputError for a value that the reference lacks.
     """
     wrong = []
-    for boundary, data in found:
-        view, value = boundary.view, built.lowered.values[boundary.view.value]
+    outputs = {op.name: op.output for op in built.network.operators}
+    for operator, parts in itertools.groupby(found, key=lambda pair: pair[0].operator):
+        view = outputs[operator]
         if view.value not in reference:
             raise InputError(f"the reference has no value '{view.value}'")
-        elements = np.frombuffer(data, dtype=np.dtype(value.dtype))
-        inside = replace(view, offset=view.offset - boundary.region.start // itemsize(value))
-        is_there, expected = inside.read(elements), view.read(np.asarray(reference[view.value]))
+        value = built.lowered.values[view.value]
+        right = np.asarray(reference[view.value], np.dtype(value.dtype)).reshape(-1)
+        there = right.copy()
+        for boundary, data in parts:
+            part = boundary.view
+            inside = replace(part, offset=part.offset - boundary.region.start // itemsize(value))
+            part.write(there, inside.read(np.frombuffer(data, dtype=there.dtype)))
+        is_there, expected = view.read(there), view.read(right)
         different = np.argwhere(is_there != expected)
         if len(different):
             first = tuple(int(one) for one in different[0])
             wrong.append(
                 Mismatch(
-                    boundary.operator,
+                    operator,
                     first,
                     int(is_there[first]),
                     int(expected[first]),

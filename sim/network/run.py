@@ -25,8 +25,8 @@ class NetworkRun:
         values: outputs by the names of their values.
         result: what was measured in all.
         steps, operators: what was measured of each; nothing where the program ended before its end.
-        checked: boundaries that were compared, in order.
-        wrong: those where not all is right; the first one is where the mistake is.
+        checked: operators whose results were compared, in order.
+        wrong: those whose are not right; the first one is where the mistake is.
         prologue, epilogue: cycles before the first step and behind the last one.
     """
 
@@ -34,7 +34,7 @@ class NetworkRun:
     result: Simulation
     steps: tuple[StepProfile, ...]
     operators: tuple[OperatorProfile, ...]
-    checked: tuple[Boundary, ...]
+    checked: tuple[str, ...]
     wrong: tuple[Mismatch, ...]
     prologue: int
     epilogue: int
@@ -108,7 +108,7 @@ def run_network(
         result=result,
         steps=tuple(steps),
         operators=tuple(group_by_operator(built, steps)),
-        checked=tuple(boundary for boundary, _ in found),
+        checked=tuple(dict.fromkeys(boundary.operator for boundary, _ in found)),
         wrong=tuple(wrong),
         prologue=result.marks[0].cycle if result.marks else cycles,
         epilogue=cycles - result.marks[-1].cycle if result.marks else 0,

@@ -30,7 +30,7 @@ def run_in_rtl(spec: str, accelerator: Accelerator, layers: int | None = None) -
     )
     assert run.result.exit_code == 0
     assert [str(boundary) for boundary in run.wrong] == []
-    assert [boundary.operator for boundary in run.checked] == [op.name for op in unit.network.operators]
+    assert list(run.checked) == [op.name for op in unit.network.operators]
     assert (
         run.prologue + sum(operator.cycles for operator in run.operators) + run.epilogue == run.result.cycles
     )

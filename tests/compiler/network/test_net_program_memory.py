@@ -60,6 +60,11 @@ def test_a_value_in_place_of_another_takes_no_memory() -> None:
     # not while the other one is still needed
     longer = [Lifetime("a", 640, 0, 2), *chain[1:]]
     assert plan_memory(longer).nbytes == 1280
+    # but part by part, and by one value alone
+    parts = [Lifetime("a", 640, 0, 3), Lifetime("b", 640, 1, 4, "a", by_parts=True)]
+    assert plan_memory(parts).nbytes == 640
+    assert plan_memory([*parts, Lifetime("c", 640, 4, 5, "b")]).nbytes == 640
+    assert plan_memory([*parts, Lifetime("c", 640, 2, 4, "a", by_parts=True)]).nbytes == 1280
 
 
 def accesses(random: np.random.Generator) -> list[StepAccess]:

@@ -86,7 +86,7 @@ def ran(request: pytest.FixtureRequest, small: Small) -> NetworkRun:
 
 
 def test_every_operator_is_checked_and_right(small: Small, ran: NetworkRun) -> None:
-    assert [one.operator for one in ran.checked] == [op.name for op in small.network.operators]
+    assert list(ran.checked) == [op.name for op in small.network.operators]
     assert ran.wrong == ()
     (name,) = ran.values
     np.testing.assert_array_equal(ran.values[name], small.expected[name])
@@ -224,5 +224,5 @@ def test_a_program_that_ends_early(small: Small) -> None:
     assert f"wrong: {operator} element" in run.result.console
     assert run.steps == run.operators == ()
     assert [one.operator for one in run.wrong] == [operator]
-    assert run.checked[0].operator == small.network.operators[0].name
+    assert run.checked[0] == small.network.operators[0].name
     assert predict_steps(built.lowered, DIM4)[2].cycles > 0  # comparisons are predicted, too

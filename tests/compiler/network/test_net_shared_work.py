@@ -11,6 +11,7 @@ import pytest
 from baco.compiler.network.combinations import Combinations
 from baco.compiler.network.program import NetworkProgram
 from baco.compiler.network.rounds import ArrayPart, Shared
+from baco.compiler.network.steps import ValueAddress
 from baco.compiler.ops.arithmetic import FixedPoint
 from baco.compiler.ops.elementwise import Addition, Map, Multiplication
 from baco.compiler.ops.products import MatMul
@@ -91,6 +92,19 @@ def beside(program: NetworkProgram, function: str) -> int:
     return sum(a.waits and b.function == function for a, b in itertools.pairwise(steps))
 
 
+def taken_over(program: NetworkProgram) -> set[str]:
+    """Operators whose results lie where an operand lay, a part where the same part was."""
+    steps = [step for step in program.lowered.steps if step.replaces is not None]
+    assert steps
+    at = {op.name: program.address(ValueAddress(op.output.value)) for op in program.network.operators}
+    return {
+        step.operator
+        for step in steps
+        if step.replaces is not None
+        and program.address(ValueAddress(step.replaces.value)) == at[step.operator]
+    }
+
+
 @pytest.mark.parametrize("engine", ["functional", "timed", pytest.param("rtl", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("heads", "rows", "width", "masked"),
@@ -105,6 +119,7 @@ def test_products_of_other_heads_run_beside_a_softmax(
     program = check(s, engine=engine, check_layers=False, combinations=_SHARED)
     assert called(program).count("net_softmax") >= 4
     assert beside(program, "net_softmax") >= 3
+    assert len(taken_over(program)) == 1
     # no projection is computed as a whole before
     assert program.lowered.steps[0].operator == s.operators[0].name
     assert {step.operator for step in program.lowered.steps} == {op.name for op in s.operators}
@@ -132,6 +147,8 @@ def test_halves_of_an_encoder_run_beside_its_table_and_norm(
     assert names.count("net_normalise_by") > 2
     assert beside(program, "net_normalise_by") >= 1
     assert beside(program, "net_map") >= 4
+    # the sum that a later operator reads stays, and results are no intermediate values
+    assert taken_over(program) == {op.name for op in s.operators if isinstance(op, Map)}
     if inner > 200:  # more runs than are taken at once: sums stay in the accumulator between them
         assert len({name for name in names if name.startswith("runs")}) > 1
 
