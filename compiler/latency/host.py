@@ -164,7 +164,8 @@ def paces_stores(t: BatchTiling, c: Commands) -> Tensor:
     """Whether a tile's results leave one by one between the passes of the next, into another copy, and not all at once before
     these (`baco.compiler.styles.explicit.code`)."""
     brief: Tensor = c.passes / c.tiles <= t.hardware.execute_entries
-    return (t.copies[2] > LOOP) & ~(brief | (stores_of_a_tile(c) <= t.hardware.store_entries))
+    few: Tensor = stores_of_a_tile(c) <= t.hardware.store_entries
+    return (t.copies[2] > LOOP) & ~(brief | few)
 
 
 def stores_of_a_tile(c: Commands) -> Tensor:
