@@ -112,20 +112,14 @@ def _as_onnx(model: torch.nn.Sequential, title: str) -> onnx.ModelProto:
     nodes, constants, last = [], [], "image"
     for index, layer in enumerate(model):
         name, output = f"{type(layer).__name__.lower()}{index}", f"t{index}"
-        held = [
-            (kind, one) for kind, one in layer.state_dict().items() if one.ndim
-        ]  # not how many batches were seen
-        names = [f"{name}.{kind}" for kind, _ in held]
-        constants += [
-            numpy_helper.from_array(one.numpy(), label) for label, (_, one) in zip(names, held, strict=True)
-        ]
+        # all but how many batches a normalisation has seen
+        held = {f"{name}.{kind}": one for kind, one in layer.state_dict().items() if one.ndim}
+        constants += [numpy_helper.from_array(one.numpy(), label) for label, one in held.items()]
         attributes: dict[str, Any] = {}
         operator = type(layer).__name__  # that of ONNX, of `Flatten`
         if isinstance(layer, torch.nn.Conv2d):
-            operator, attributes = (
-                "Conv",
-                {"strides": list(layer.stride), "pads": [*layer.padding] * 2, "group": layer.groups},
-            )
+            operator, pads = "Conv", [*layer.padding] * 2
+            attributes = {"strides": list(layer.stride), "pads": pads, "group": layer.groups}
         elif isinstance(layer, torch.nn.BatchNorm2d):
             operator = "BatchNormalization"
         elif isinstance(layer, torch.nn.AvgPool2d):
@@ -134,7 +128,7 @@ def _as_onnx(model: torch.nn.Sequential, title: str) -> onnx.ModelProto:
             operator, attributes, output = "Gemm", {"transB": 1}, "digit"
         elif isinstance(layer, torch.nn.ReLU):
             operator = "Relu"
-        nodes.append(helper.make_node(operator, [last, *names], [output], name=name, **attributes))
+        nodes.append(helper.make_node(operator, [last, *held], [output], name=name, **attributes))
         last = output
     graph = helper.make_graph(
         nodes,

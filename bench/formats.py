@@ -153,7 +153,7 @@ def searches(found: FormatNetwork, seeds: int) -> list[dict[str, Any]]:
     budget = len(measured)
     short, _ = _listed(found.sizes, by_choice, MOST)
     stepwise, steps = _stepwise(found.sizes, by_choice)
-    fixed = [
+    rows = [
         ("list of sensitivities", budget, [share(listed)]),
         (f"list of sensitivities, {MOST} choices kept", budget, [share(short)]),
         ("list, all that was measured for it", budget, [share(measured)]),
@@ -166,7 +166,7 @@ def searches(found: FormatNetwork, seeds: int) -> list[dict[str, Any]]:
     for name, search in drawn:
         for count in sorted({budget, min(4 * budget, len(by_choice))}):
             shares = [share(search(count, seed)) for seed in range(seeds)]
-            fixed.append((name, count, shares))
+            rows.append((name, count, shares))
     return [
         {
             "search": name,
@@ -175,7 +175,7 @@ def searches(found: FormatNetwork, seeds: int) -> list[dict[str, Any]]:
             "least": min(shares),
             "most": max(shares),
         }
-        for name, count, shares in fixed
+        for name, count, shares in rows
     ]
 
 

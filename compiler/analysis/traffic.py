@@ -22,7 +22,7 @@ from baco.compiler.analysis.profile import PROFILES, QUEUED_LATENCY, TimingProfi
 #: The channel of main memory moves aligned pieces of so many bytes (`baco.sim.job.MainMemory`).
 _BURST = 8.0
 #: Alignment of rows, in bytes, beyond which more makes no difference.
-_MOST_ALIGNED = 64.0
+MOST_ALIGNED = 64.0
 #: Bytes of a row up to which requests are tabulated; longer ones are multiples of that.
 _LONGEST = 128
 
@@ -398,7 +398,7 @@ def rows_read(
         pitch: bytes from row to row.
         aligned: power of two that where rows begin is a multiple of, in bytes.
     """
-    beat, width, aligned = machine.beat, _width(a, spans, useful), a.smaller(aligned, _MOST_ALIGNED)
+    beat, width, aligned = machine.beat, _width(a, spans, useful), a.smaller(aligned, MOST_ALIGNED)
     if machine.profile.covers:
         requests, beats, _ = covered(a, machine, aligned, width)
         return RowTransfer(spans * beats * beat, spans * beats, spans * requests)
@@ -417,7 +417,7 @@ def rows_written(
     a: Arrays, machine: MachineRates, spans: Values, useful: Values, aligned: Values
 ) -> RowTransfer:
     """Rows in memory that stores of explicit code write; the requests are beats."""
-    width, aligned = _width(a, spans, useful), a.smaller(aligned, _MOST_ALIGNED)
+    width, aligned = _width(a, spans, useful), a.smaller(aligned, MOST_ALIGNED)
     if machine.profile.covers:
         requests, beats, several = covered(a, machine, aligned, width)
         busy = spans * (beats + several * machine.profile.write_cycles)

@@ -13,10 +13,11 @@ from baco.accel.config import Accelerator
 from baco.accel.dataflows import DATAFLOWS, Dataflow, check_executable
 from baco.compiler.analysis.profile import PROFILES
 from baco.compiler.choice.equal_parts import equal_parts
-from baco.compiler.latency import HardwareBatch, LayerBatch, latency
+from baco.compiler.latency import HardwareBatch, LayerBatch
 from baco.compiler.latency.arrays import TensorArrays
 from baco.compiler.latency.commands import count_commands
 from baco.compiler.latency.host import paced_moves
+from baco.compiler.latency.model import constants, explicit_latency
 from baco.compiler.latency.tiling import make_tiling
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.batch import AXES, MappingBatch
@@ -167,11 +168,11 @@ class _Tilings:
         )
         first = torch.zeros(count, dtype=torch.int64)
         layers, hardware = LayerBatch.of([layer]).take(first), HardwareBatch.of([accelerator]).take(first)
-        cycles = latency(layers, batch, hardware, torch.zeros(count, dtype=torch.bool)).cycles
+        tiling = make_tiling(layers, batch, hardware, TensorArrays())
+        commands = count_commands(tiling)
+        cycles = explicit_latency(tiling, commands, constants(accelerator.timing)).cycles
         if doubted:
-            tiling = make_tiling(layers, batch, hardware, TensorArrays())
-            paced = paced_moves(tiling, count_commands(tiling))
-            for moves, doubt in zip(paced, _DOUBTS, strict=True):
+            for moves, doubt in zip(paced_moves(tiling, commands), _DOUBTS, strict=True):
                 cycles = torch.where(moves, cycles * (1.0 + doubt), cycles)
         return np.asarray(cycles.numpy())
 

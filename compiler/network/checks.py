@@ -27,7 +27,7 @@ def add_checks(lowered: LoweredNetwork, reference: Mapping[str, np.ndarray[Any, 
     """
     network = lowered.network
     lowered.sources["check.c"] = ""
-    replaced = {step.replaces.value for step in lowered.steps if step.replaces is not None}
+    replaced = lowered.replaced_parts()
     written = {op.output.value: op for op in network.operators}
     last = {name: number for number, step in enumerate(lowered.steps) for name in (step.operator, *step.also)}
     behind: dict[int, list[IntegerOperator]] = {}
@@ -39,7 +39,7 @@ def add_checks(lowered: LoweredNetwork, reference: Mapping[str, np.ndarray[Any, 
     steps = []
     for number, step in enumerate(lowered.steps):
         part = step.replaces
-        if part is not None and part.value in written:
+        if part is not None:
             name = written[part.value].name
             steps.append(_check(lowered, name, part, reference[part.value], f"{name}.{number}"))
         steps.append(step)

@@ -15,6 +15,7 @@ from baco.compiler.network.output_stage import OutputStage
 from baco.compiler.network.steps import Step
 from baco.compiler.ops.arithmetic import float32
 from baco.compiler.ops.operator import IntegerTensor
+from baco.compiler.ops.views import View
 from baco.compiler.schedules.schedule import Schedule
 
 #: How a layer (of any scale, `ANY_SCALE`) is carried out, and the workspaces (name, bytes) that its code wants.
@@ -70,6 +71,14 @@ class LoweredNetwork:
     in_place: dict[str, str] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+
+    def replaced_parts(self) -> dict[str, list[tuple[int, View]]]:
+        """By value whose memory a result may take over part by part: numbers of the steps that do, with the parts."""
+        found: dict[str, list[tuple[int, View]]] = {}
+        for number, step in enumerate(self.steps):
+            if step.replaces is not None:
+                found.setdefault(step.replaces.value, []).append((number, step.replaces))
+        return found
 
 
 def step_kind(lowered: LoweredNetwork, function: str) -> str:

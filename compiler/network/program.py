@@ -309,11 +309,17 @@ def _lifetimes(lowered: LoweredNetwork) -> list[Lifetime]:
         for one in (*step.reads, *step.writes):
             first.setdefault(one.value, number)
             last[one.value] = number
-    in_parts = {step.replaces.value for step in lowered.steps if step.replaces is not None}
+    in_parts = lowered.replaced_parts()
     return [
-        Lifetime(name, _nbytes(value), first[name], last[name], replaced, replaced in in_parts)
+        Lifetime(
+            name,
+            _nbytes(value),
+            first[name],
+            last[name],
+            replaced := lowered.in_place.get(name),
+            by_parts=replaced in in_parts,
+        )
         for name, value in lowered.values.items()
-        for replaced in [lowered.in_place.get(name)]
         if value.role == "intermediate" and name in first
     ]
 

@@ -81,10 +81,7 @@ def boundaries(built: NetworkProgram) -> list[Boundary]:
     writers: dict[str, list[int]] = {}
     for number, step in enumerate(steps):
         writers.setdefault(step.operator, []).append(number)
-    parts: dict[str, list[tuple[int, View]]] = {}
-    for number, step in enumerate(steps):
-        if step.replaces is not None:
-            parts.setdefault(step.replaces.value, []).append((number, step.replaces))
+    parts = built.lowered.replaced_parts()
     found: list[Boundary] = []
 
     def add(name: str, view: View, step: int) -> None:

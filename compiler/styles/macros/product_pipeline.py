@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from baco.compiler.analysis.arrays import NUMPY, Values
-from baco.compiler.analysis.traffic import MachineRates, cache_lines, covered, loaded, stored
+from baco.compiler.analysis.traffic import MOST_ALIGNED, MachineRates, cache_lines, covered, loaded, stored
 from baco.compiler.styles.macros.pipeline import (
     MOST_RUNS,
     NEVER,
@@ -168,9 +168,8 @@ def _totals(machine: MachineRates, layer: MacroLayer, tile: ProductTile) -> _Who
 def _requests(machine: MachineRates, pitch: Values, width: Values, piece: Values, element: Values) -> float:
     """Of the port for an element of rows of so many, which commands move in pieces."""
     size = float(NUMPY.smaller(piece, width))
-    requests, _, _ = covered(
-        NUMPY, machine, NUMPY.smaller(NUMPY.power(pitch) * element, 64.0), size * element
-    )
+    aligned = NUMPY.smaller(NUMPY.power(pitch) * element, MOST_ALIGNED)
+    requests, _, _ = covered(NUMPY, machine, aligned, size * element)
     return float(requests) / size
 
 
