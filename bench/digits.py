@@ -20,7 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from baco.accel.number_formats import FORMATS
 from baco.common.errors import BacoError, InputError
-from baco.compiler.network.accuracy import format_accuracy, measure_accuracy
+from baco.compiler.network.accuracy import AccuracyJudge, format_accuracy
 from baco.compiler.network.quantise import names_outside, quantise
 from baco.compiler.network.quantiser import OBSERVERS, Quantiser
 from baco.workloads.inputs.load import load_network
@@ -170,9 +170,10 @@ def digits_table(model: Path, data: Path) -> str:
         "| | bits of a weight | right, % | as in floating point, % | signal to noise, dB |",
         "|---|---|---|---|---|",
     ]
+    judge = AccuracyJudge(network, samples)  # equalised channels leave the float model as it is, to the bit
     for name, quantiser in _integer_forms():
         integers = quantise(network, samples.inputs, quantiser=quantiser)
-        found = measure_accuracy(network, integers, samples, quantiser=quantiser)
+        found = judge.measure(integers, operators=False)
         if len(rows) == 2:
             assert found.floats is not None
             rows.append(f"| floating point | 32 | {100 * found.floats:.2f} | | |")
