@@ -3,7 +3,7 @@
 Each operator is told what onnxruntime's operators before it gave, so that one difference counts once; then the network runs by
 itself. Judge is onnxruntime without its optimisations, which computes each operator of the file as it stands there. Networks are
 those of the package `onnx` (`light` models of its tests, whose weights are drawn here, on images of 64 x 64) and trained ones that
-packages ship, if they are installed.
+packages ship, if they are installed. On machines whose RTL they run on, whole, every operator is compared with these whole numbers.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,15 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from baco.accel.presets import load_accelerator
 from baco.bench.harness.experiment import FOLDER, ResultFiles, Say, check_names, page_of, silent, table
 from baco.common.errors import BacoError, InputError
 from baco.compiler.network.graph import QuantisedNetwork
+from baco.compiler.network.program import compile_network
 from baco.compiler.network.quantise import quantise, quantise_inputs
-from baco.compiler.network.reference import reference_runs
+from baco.compiler.network.reference import reference, reference_runs
 from baco.compiler.ops.views import View
+from baco.sim.network.run import run_network
 from baco.workloads.inputs.load import load_network
 from baco.workloads.onnx.judge import exact_session
 
@@ -353,7 +357,23 @@ def whole_runs(network: QuantisedNetwork, model: onnx.ModelProto, inputs: int, s
     return found
 
 
-def _row(name: str, form: str, path: Path | str, inputs: int, seconds: float) -> dict[str, Any]:
+def rtl_runs(network: QuantisedNetwork, given: Arrays, machines: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The network whole on machines' RTL: cycles from reset to the end, and the first operator that differs from whole numbers, if any.
+
+    Raises BacoError for a machine that it does not compile for.
+    """
+    data, found = quantise_inputs(network, given), {}
+    expected = reference(network, data)
+    for machine in machines:
+        built = compile_network(network, load_accelerator(machine), data=data, check=False)
+        run = run_network(built, expected, "rtl")
+        found[machine] = {"cycles": run.result.cycles, "wrong": next(iter(run.wrong), None)}
+    return found
+
+
+def _row(
+    name: str, form: str, path: Path | str, inputs: int, seconds: float, machines: Sequence[str]
+) -> dict[str, Any]:
     if isinstance(path, str):
         return {"model": name, "form": form, "refused": path}
     model = onnx.load(path)
@@ -372,6 +392,7 @@ def _row(name: str, form: str, path: Path | str, inputs: int, seconds: float) ->
         "apart": int(totals[:, 1].sum()),
         "beyond_a_step": int(totals[:, 2].sum()),
         **asdict(runs),
+        "rtl": rtl_runs(network, drawn_inputs(model, 0), machines),
     }
 
 
@@ -380,15 +401,17 @@ def run(
     models: Sequence[str] = tuple(MODELS),
     inputs: int = 1000,
     seconds: float = 600.0,
+    machines: Sequence[str] = (),
     out: Path = FOLDER,
     say: Say = silent,
 ) -> list[dict[str, Any]]:
-    """Networks of others, quantised by onnxruntime in four forms, beside onnxruntime: each operator, and the whole.
+    """Networks of others, quantised by onnxruntime in four forms, beside onnxruntime: each operator, the whole, and whole on RTL.
 
     Args:
         models (--model, NAME): repeatable; by default all.
         inputs (N): that each runs on.
         seconds (S): after which no more inputs are begun with a model in one form.
+        machines (--accelerator, ACCELERATOR): repeatable; on whose RTL each runs once, whole.
         out (DIR): for `quantised-models.md` and `quantised-models.json`.
 
     Raises InputError for unknown names, or where onnxruntime or a package is missing.
@@ -398,7 +421,7 @@ def run(
     for name in models:
         with tempfile.TemporaryDirectory() as folder:
             for form, path in quantised_files(MODELS[name].load(), Path(folder)):
-                rows.append(_row(name, form, path, inputs, seconds))
+                rows.append(_row(name, form, path, inputs, seconds, machines))
                 say(f"{name}, {form}: {_words(rows[-1])}")
                 results.keep(rows)
     return rows
@@ -417,9 +440,17 @@ def _share(part: str, whole: str) -> Callable[[Mapping[str, Any]], str]:
     return lambda row: "" if "refused" in row else f"{row[part]:,} of {row[whole]:,}"
 
 
+def _rtl(row: Mapping[str, Any], machine: str) -> str:
+    run = row.get("rtl", {}).get(machine)
+    if run is None:
+        return ""
+    return f"{run['cycles']:,}" + (f", WRONG: {run['wrong']}" if run["wrong"] else "")
+
+
 def page(rows: Sequence[Mapping[str, Any]]) -> str:
     """Results as Markdown."""
     run_rows = [row for row in rows if "refused" not in row]
+    machines = dict.fromkeys(machine for row in run_rows for machine in row["rtl"])
     total = {
         key: sum(row[key] for row in run_rows)
         for key in ("elements", "apart", "beyond_a_step", "inputs", "same_largest", "judge_same_largest")
@@ -435,6 +466,7 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
         "inputs with all outputs equal": _share("equal_inputs", "inputs"),
         "largest element at the same place": _share("same_largest", "inputs"),
         "onnxruntime's two ways": _share("judge_same_largest", "inputs"),
+        **{f"cycles, {machine}": partial(_rtl, machine=machine) for machine in machines},
     }
     said = (
         f"{len({row['model'] for row in rows})} networks that others defined in {len(FORMS)} forms of onnxruntime's quantiser; judge: onnxruntime "
@@ -444,6 +476,12 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
         f"{total['same_largest']:,} of {total['inputs']:,} first outputs is at the same place, "
         f"and of {total['judge_same_largest']:,} where onnxruntime with its optimisations, which round elsewhere, stands beside itself without."
     )
+    if machines:
+        runs = [run for row in run_rows for run in row["rtl"].values()]
+        said += (
+            f" Cycles are those of one whole program on the machine's RTL, host included; in {sum(run['wrong'] is None for run in runs)} of"
+            f" {len(runs)} every operator equals these whole numbers, element by element."
+        )
     return page_of(
         "Networks that onnxruntime quantised, in their own whole numbers", said, table(rows, columns)
     )

@@ -23,6 +23,7 @@ ROW = {
     "equal_inputs": 4,
     "same_largest": 9,
     "judge_same_largest": 8,
+    "rtl": {"one": {"cycles": 1234, "wrong": None}, "two": {"cycles": 1000, "wrong": "n3 differs"}},
 }
 
 
@@ -38,8 +39,12 @@ def test_a_network_whose_weights_are_drawn():
 
 def test_the_page_says_what_differs_and_what_is_refused():
     text = page([ROW, {"model": "m", "form": "QDQ symmetric", "refused": "it is too large"}])
-    assert "| m | QDQ uint8 | 2 of 3 | 4 of 1,000 | 1 | 4 of 10 | 9 of 10 | 8 of 10 |" in text
+    assert (
+        "| m | QDQ uint8 | 2 of 3 | 4 of 1,000 | 1 | 4 of 10 | 9 of 10 | 8 of 10 | 1,234 | 1,000, WRONG: n3 differs |"
+        in text
+    )
     assert "refused: it is too large" in text
+    assert "in 1 of 2 every operator equals" in text
     assert "Of 1,000 elements 5 differ, 1 by more than a step" in text
 
 
@@ -54,8 +59,12 @@ def test_what_is_missing_is_said(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(not HAS_ONNXRUNTIME, reason="onnxruntime is not installed")
 def test_a_network_beside_onnxruntime(tmp_path):
-    rows = run(models=["squeezenet"], inputs=2, out=tmp_path)
+    machine = "gemmini-default,dim=8,features.requantization=true"
+    rows = run(models=["squeezenet"], inputs=2, machines=[machine], out=tmp_path)
     assert [row["form"] for row in rows] == list(FORMS)
     assert all(row["beyond_a_step"] == 0 and row["apart"] <= 1e-5 * row["elements"] for row in rows)
     assert all(row["equal_operators"] >= row["operators"] - 2 for row in rows)
+    assert all(
+        row["rtl"][machine]["wrong"] is None and row["rtl"][machine]["cycles"] < 4_000_000 for row in rows
+    )
     assert json.loads((tmp_path / "quantised-models.json").read_text()) == rows
