@@ -411,7 +411,7 @@ def run(
         models (--model, NAME): repeatable; by default all.
         inputs (N): that each runs on.
         seconds (S): after which no more inputs are begun with a model in one form.
-        machines (--accelerator, ACCELERATOR): repeatable; on whose RTL each runs once, whole.
+        machines (--machine, ACCELERATOR): repeatable; on whose RTL each runs once, whole.
         out (DIR): for `quantised-models.md` and `quantised-models.json`.
 
     Raises InputError for unknown names, or where onnxruntime or a package is missing.
