@@ -49,7 +49,8 @@ def close(
 
     Modules that take much of long paths are mapped for short paths, buffers and strengths chosen anew, and the result is kept
     if the clock is shorter. Where it is not, those on long paths of that result are mapped so, too (behind a module that was mapped
-    again signals may come later); where this does not help either, the modules on the worst path alone.
+    again signals may come later, and what was short beside it may be longest now), until the clock is shorter or nothing is left on
+    the worst path; where this does not help, the same with the modules on worst paths alone.
 
     Args:
         mapping: maps the design, modules of given keys for short paths.
@@ -88,13 +89,11 @@ def close(
 
     def shorter(best: Closed) -> Closed | None:
         """What follows, where that is better."""
-        group = again(best, _LONG, best)
-        if group and _gains(group, best):
-            return group
-        for start, long in ((group, _LONG), (best, 1.0)):
-            found = again(start, long, best) if start else None
-            if found and _gains(found, best):
-                return found
+        for long in (_LONG, 1.0):
+            start: Closed | None = best
+            while start := again(start, long, best):
+                if _gains(start, best):
+                    return start
         return None
 
     progress("choosing buffers and strengths of cells")

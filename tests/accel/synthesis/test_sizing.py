@@ -181,25 +181,26 @@ def test_modules_on_long_paths_are_mapped_again(tmp_path: Path) -> None:
     )
 
 
-def test_a_module_that_slows_another_down_is_mapped_again_with_it(
+def test_modules_that_slow_each_other_down_are_mapped_again_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kinds = {key: NetlistModule(key, {}, (), {}, 0) for key in "ab"}
+    kinds = {key: NetlistModule(key, {}, (), {}, 0) for key in "abc"}
     made: list[frozenset[str]] = []
 
     def paths(fast: Collection[str]) -> list[list[float]]:
-        """Delays in a and b of each: a's own, and one that a passes on late to b once it is mapped for its own."""
+        """Delays in a, b and c of each: a's own; one that a passes on late to b once it is mapped for its own, and b likewise to c."""
         return [
-            [4.0 if "a" in fast else 10.0, 0.0],
-            [7.0 if "a" in fast else 1.0, 2.0 if "b" in fast else 4.0],
+            [4.0 if "a" in fast else 10.0, 0.0, 0.0],
+            [7.0 if "a" in fast else 1.0, 2.0 if "b" in fast else 4.0, 0.0],
+            [0.0, 6.0 if "b" in fast else 1.0, 2.0 if "c" in fast else 4.5],
         ]
 
     def timed(found: SimpleNamespace, *_: object) -> Timing:
-        steps = [
-            TimingPath(a + b, (PathStep(0, a, "", 0), PathStep(0, a + b, "", 1)), "", 0)
-            for a, b in found.paths
-        ]
-        worst = sorted(steps, key=lambda path: -path.need_s)
+        paths = []
+        for delays in found.paths:
+            steps = (PathStep(0, sum(delays[: place + 1]), "", place) for place in range(len(delays)))
+            paths.append(TimingPath(sum(delays), tuple(steps), "", 0))
+        worst = sorted(paths, key=lambda path: -path.need_s)
         return Timing(worst[0].need_s, 1.0, tuple(worst), 0, ASSUMED)
 
     def mapping(fast: Collection[str]) -> Mapped:
@@ -214,10 +215,11 @@ def test_a_module_that_slows_another_down_is_mapped_again_with_it(
     )
     monkeypatch.setattr("baco.accel.synthesis.closing.timing", timed)
     found = close(mapping, {}, _library(tmp_path), ASSUMED)
-    every = [frozenset(keys) for keys in ("", "a", "b", "ab")]
+    every = [frozenset(keys) for keys in ("", "a", "b", "c", "ab", "ac", "bc", "abc")]
     best = min(every, key=lambda fast: max(map(sum, paths(fast))))
-    assert found.fast == best == {"a", "b"}
-    assert made == [frozenset(), {"a"}, {"a", "b"}], "nothing is tried once the worst path has nothing left"
+    assert found.fast == best == {"a", "b", "c"}
+    # each is slower than the start but the last, and nothing is tried once the worst path has nothing left
+    assert made == [frozenset(), {"a"}, {"a", "b"}, {"a", "b", "c"}]
 
 
 @pytest.mark.skipif(shutil.which("sta") is None, reason="OpenSTA is not installed (Debian: opensta)")
