@@ -90,10 +90,11 @@ def close(
     def shorter(best: Closed) -> Closed | None:
         """What follows, where that is better."""
         for long in (_LONG, 1.0):
-            start: Closed | None = best
-            while start := again(start, long, best):
-                if _gains(start, best):
-                    return start
+            made = again(best, long, best)
+            while made:
+                if _gains(made, best):
+                    return made
+                made = again(made, long, best)
         return None
 
     progress("choosing buffers and strengths of cells")

@@ -22,6 +22,12 @@ from baco.accel.bank_law import bank_laws
 from baco.accel.synthesis.liberty import Arc, Library, LibraryCell, Pin, Table
 from baco.accel.synthesis.mapping import BankShape
 from baco.accel.synthesis.tables import repeated
+from baco.accel.synthesis.timing import input_f
+
+#: What cells take in processes from 3 um to 3 nm, with room: delays of inverters that drive four are some 0.4 ps a nm of gate
+#: length (Ho, Mai, Horowitz, "The Future of Wires", Proc. IEEE 2001); smallest inputs and NANDs go from about 100 fF and 3,000 um2
+#: to 0.3 fF and 0.03 um2.
+_FO4_PS, _INPUT_FF, _NAND2_UM2 = (1.0, 2000.0), (0.05, 500.0), (0.005, 10000.0)
 
 
 @dataclass(frozen=True)
@@ -202,12 +208,35 @@ def _inverts(cell: LibraryCell) -> bool:
 
 def fo4_s(cells: Library) -> float:
     """Delay of the library's smallest inverter that drives four like it, at the slew that it makes itself, s."""
-    for cell in cells.kinds("gate"):
-        inputs = cell.pins_of("input")
-        if len(inputs) == 1 and len(cell.pins_of("output")) == 1 and _inverts(cell):
-            load = 4 * max(cell.pins[inputs[0]].rise_f, cell.pins[inputs[0]].fall_f)
-            return float(repeated(cell, np.array([load])).sum()) / 2
-    return 0.0
+    cell = _inverter(cells)
+    return 0.0 if cell is None else float(repeated(cell, np.array([4 * input_f(cell)])).sum()) / 2
+
+
+def _inverter(cells: Library) -> LibraryCell | None:
+    """The smallest one that has delays."""
+    return next(
+        (
+            cell
+            for cell in cells.kinds("gate")
+            if len(cell.pins_of("input")) == len(cell.pins_of("output")) == 1 and _inverts(cell)
+        ),
+        None,
+    )
+
+
+def doubts(cells: Library) -> list[str]:
+    """Figures of a library that no process has, in words: its units may be others than it says."""
+    inverter = _inverter(cells)
+    figures = {
+        "an inverter that drives four takes {:.3g} ps": (fo4_s(cells) * 1e12, _FO4_PS),
+        "an inverter's input takes {:.3g} fF": (input_f(inverter) * 1e15 if inverter else 0.0, _INPUT_FF),
+        "a NAND takes {:.3g} µm²": (nand2_um2(cells), _NAND2_UM2),
+    }
+    return [
+        f"{text.format(value)}, which no process does ({low:g} to {high:g}): are the library's units right?"
+        for text, (value, (low, high)) in figures.items()
+        if not low <= value <= high
+    ]
 
 
 def bank_cell(name: str, bank: Bank) -> LibraryCell:

@@ -15,7 +15,7 @@ from baco.accel.synthesis.flat import Flat, flatten
 from baco.accel.synthesis.gates import gate_verilog
 from baco.accel.synthesis.liberty import Library, read_library
 from baco.accel.synthesis.mapping import Mapped, NetlistModule, check_cells, map_design
-from baco.accel.synthesis.memories import Bank, bank_cell, banks, fo4_s, nand2_um2
+from baco.accel.synthesis.memories import Bank, bank_cell, banks, doubts, fo4_s, nand2_um2
 from baco.accel.synthesis.power import KINDS, Power, dynamic_energy, power
 from baco.accel.synthesis.switching import read_switching
 from baco.accel.synthesis.timing import Assumptions, Timing, analyse
@@ -257,6 +257,7 @@ def in_cells(
 
     mapped = mapping(())
     found, remarks = banks(mapped.memories.values(), library, macros)
+    remarks += doubts(library)
     kinds = {name: found[memory] for name, memory in mapped.memories.items()}
     cells = {**library.cells, **{name: bank_cell(name, bank) for name, bank in kinds.items()}}
     assumed = Assumptions(_wire_f(mapped, library), 2 * fo4_s(library), margin=margin)

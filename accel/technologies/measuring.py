@@ -22,7 +22,7 @@ from baco.accel.config import Accelerator, Features
 from baco.accel.structure_law import QUANTITIES, structure_law
 from baco.accel.synthesis.liberty import Library, read_library
 from baco.accel.synthesis.mapping import BankShape
-from baco.accel.synthesis.memories import banks
+from baco.accel.synthesis.memories import banks, doubts
 from baco.accel.synthesis.report import GOALS, Synthesis, in_cells
 from baco.accel.technology import NEXT_SIDE, PeriodLaw, Technology
 from baco.accel.verilog.generate import verilog
@@ -191,9 +191,10 @@ def fit_technology(
         "banks": bank_errors,
     }
     corner = f"{library.volts:g} V, {library.celsius:g} °C"
+    made = f"{len(netlists)} netlists made for {netlists[0].optimise}, before layout, {corner}"
     found = Technology(
         name=name,
-        description=f"{len(netlists)} netlists made for {netlists[0].optimise}, before layout, {corner}",
+        description="; ".join([made, *doubts(library)]),
         source=", ".join(library.names),
         logic_um2=dict(zip(QUANTITIES, _rounded(prices), strict=True)),
         memories=law,

@@ -11,6 +11,7 @@ import pytest
 
 import baco
 from baco.accel.synthesis.liberty import read_library
+from baco.accel.synthesis.memories import doubts
 from baco.accel.synthesis.report import in_cells
 from baco.common.errors import InputError
 from tests.accel.synthesis.tiny_library import AREA, INPUT_FF, OWN, tiny_file, tiny_library
@@ -121,3 +122,22 @@ def test_a_library_whose_figures_say_nothing_is_one_message(
     path.write_text(changed(tiny_library()))
     with pytest.raises(InputError, match=said):
         in_cells(baco.accelerator(dim=4), [path])
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (('time_unit : "1ps"', 'time_unit : "1ns"'), "an inverter that drives four takes 3.4e+04 ps"),
+        (('time_unit : "1ps"', 'time_unit : "1fs"'), "an inverter that drives four takes 0.034 ps"),
+        (('time_unit : "1ps";', ""), "an inverter that drives four takes 3.4e+04 ps"),  # Liberty's default
+        (("capacitive_load_unit (1, ff)", "capacitive_load_unit (1, pf)"), "input takes 2e+03 fF"),
+        (("area : 1.5;", "area : 1.5e-6;"), "a NAND takes 1.5e-06 µm²"),
+    ],
+)
+def test_figures_that_no_process_has_are_told(tmp_path: Path, changed: tuple[str, str], said: str) -> None:
+    path = tiny_file(tmp_path)
+    assert doubts(read_library([path])) == []
+    path.write_text(tiny_library().replace(*changed))
+    (told,) = doubts(read_library([path]))
+    assert said in told
+    assert "are the library's units right?" in told
