@@ -22,44 +22,16 @@ from baco.common.shown import Shown
 from baco.workloads.network import Network
 from baco.workloads.pipelines.emitter import PLACINGS, Placing
 from baco.workloads.pipelines.images import images_of, read_image, write_image
-from baco.workloads.pipelines.pipeline import (
-    Numbers,
-    ProvenRange,
-    TracedPipeline,
-    argument_names,
-    given_inputs,
-)
+from baco.workloads.pipelines.pipeline import ProvenRange, TracedPipeline, given_inputs
 
 if TYPE_CHECKING:
     from baco.accel.config import Accelerator
     from baco.compiler.network.graph import QuantisedNetwork
+    from baco.compiler.network.pipeline_parts import JoinedPipeline, PartComparison, PipelineParts
 
 __all__ = ["TensorPipeline", "TensorPipelineRun", "pipeline"]
 
 Array = np.ndarray[Any, Any]
-#: Largest error of results that real numbers have part in, as a share of the largest magnitude.
-MOST_ERROR = 0.002
-
-
-@dataclass(frozen=True)
-class PartComparison:
-    """A part's result beside that of who is asked for it.
-
-    Attributes:
-        part: `pre`, `network` or `post`.
-        result: its name.
-        judge: who computed the other one, from the same inputs.
-        error: largest difference, as a share of the largest magnitude.
-        exact: whether none is allowed, since the proof says so.
-        problem: in words; empty where all is right.
-    """
-
-    part: str
-    result: str
-    judge: str
-    error: float
-    exact: bool
-    problem: str = ""
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,22 +87,6 @@ class TensorPipelineRun(Shown):
         return ("part", "result", "against", "error"), rows
 
 
-@dataclass(frozen=True)
-class _Program:
-    """A compiled pipeline with what it was given.
-
-    Attributes:
-        front: results of `pre` by numpy.
-        given: inputs of the network that follow from them.
-    """
-
-    unit: NetworkUnit
-    program: Compiled
-    front: Sequence[Array]
-    given: Mapping[str, Array]
-    post: TracedPipeline | None
-
-
 class TensorPipeline:
     """A function of images or numbers, alone or before a network, and a function of its results, as one program.
 
@@ -178,7 +134,7 @@ class TensorPipeline:
 
         Raises InputError, at the line of the function, for inputs of other sizes, with NaN or beyond the proven range.
         """
-        return self._compiled(accelerator, inputs, fusion).program
+        return self._compiled(accelerator, inputs, fusion)[1]
 
     def places(self, accelerator: AcceleratorSource | None = None) -> dict[str, float]:
         """Predicted cycles of the program of `pre` for each place of its stencils, products and sums: packed on the array, on it as
@@ -207,11 +163,12 @@ class TensorPipeline:
         return self._fronts[machine]
 
     def _given(self, machine: Accelerator, placing: str) -> QuantisedNetwork:
-        from baco.compiler.network.quantise import quantise_given
+        return self._parts().front_network(Placing(placing, machine.dim))
 
-        assert self.pre is not None
-        shapes = None if self.network is None else [one.shape for one in self.network.inputs]
-        return quantise_given(self.pre.network(Placing(placing, machine.dim), shapes), self._seed)
+    def _parts(self) -> PipelineParts:
+        from baco.compiler.network.pipeline_parts import PipelineParts
+
+        return PipelineParts(self.name, self.pre, self.network, self._post, self._seed)
 
     def _unit(
         self, machine: Accelerator, network: QuantisedNetwork, data: Mapping[str, Array], fusion: bool | None
@@ -222,42 +179,17 @@ class TensorPipeline:
         wanted = reference(network, data) if data else None
         return NetworkUnit(request, network, None, data, wanted)
 
-    def _compiled(self, accelerator: AcceleratorSource | None, inputs: Any, fusion: bool | None) -> _Program:
-        from baco.compiler.network.compose import composed
-        from baco.compiler.network.quantise import quantise, quantise_inputs
-
+    def _compiled(
+        self, accelerator: AcceleratorSource | None, inputs: Any, fusion: bool | None
+    ) -> tuple[JoinedPipeline, Compiled, NetworkUnit]:
         machine = load_accelerator(DEFAULT_ACCELERATOR if accelerator is None else accelerator)
         arrays = self._arrays(inputs)
-        parts: list[QuantisedNetwork] = []
-        given = arrays
-        front: Sequence[Array] = ()
-        network_inputs: Mapping[str, Array] = {}
         if self.pre is not None:
-            given = self.pre.graph_inputs(arrays)  # which are checked
-            front = self.pre.evaluated(arrays)
-            parts.append(self._front(machine))
-        if self.network is not None:
-            network_inputs = arrays if self.pre is None else self._network_inputs(front)
-            parts.append(quantise(self.network, [network_inputs], seed=self._seed))
-        post = None
-        if self._post is not None:
-            from baco.compiler.network.quantise import quantise_given
-
-            post = _behind(self._post, parts[-1])
-            parts.append(quantise_given(post.network(Placing("packed", machine.dim)), self._seed))
-        whole = composed(self.name, parts)
-        unit = self._unit(machine, whole, quantise_inputs(whole, given), fusion)
-        return _Program(unit, compiled(Prepared(unit, machine)), front, network_inputs, post)
-
-    def _network_inputs(self, front: Sequence[Array]) -> dict[str, Array]:
-        """What the network reads: results of `pre`, by numpy, in its shapes."""
-        assert self.network is not None
-        found = {}
-        for tensor, result in zip(self.network.inputs, front, strict=False):
-            image = result.ndim == 3 and tensor.shape == (1, result.shape[2], *result.shape[:2])
-            turned = result.transpose(2, 0, 1) if image else result
-            found[tensor.name] = turned.reshape(tensor.shape).astype(np.float32)
-        return found
+            arrays = self.pre.checked(arrays)
+        front = None if self.pre is None else self._front(machine)
+        made = self._parts().joined(arrays, front, machine.dim)
+        unit = self._unit(machine, made.whole, made.data, fusion)
+        return made, compiled(Prepared(unit, machine)), unit
 
     def _arrays(self, inputs: Any) -> dict[str, Array]:
         if inputs is None:
@@ -295,15 +227,11 @@ class TensorPipeline:
 
         Raises as `compile`, SimulationError for a program that had to be stopped.
         """
-        made = self._compiled(accelerator, inputs, fusion)
-        run = made.program.run(engine, report=report)
-        names = self._output_names(made)
-        shapes = self._shapes(made)
-        outputs = {
-            name: array if shape is None else _shaped(array, shape)
-            for name, array, shape in zip(names, run.outputs.values(), shapes, strict=True)
-        }
-        return TensorPipelineRun(run, outputs, tuple(self._comparisons(made)))
+        made, program, unit = self._compiled(accelerator, inputs, fusion)
+        run = program.run(engine, report=report)
+        assert unit.reference is not None, "it was compiled with inputs"
+        comparisons = tuple(made.comparisons(unit.reference))
+        return TensorPipelineRun(run, made.outputs(list(run.outputs.values())), comparisons)
 
     def run_async(
         self, inputs: Any = None, accelerator: AcceleratorSource | None = None, *, engine: str = "functional"
@@ -340,113 +268,6 @@ class TensorPipeline:
                 picture = array.ndim == 2 or (array.ndim == 3 and array.shape[2] == 3)
                 write_image(Path(out or "") / f"{path.stem}.{name}{suffix if picture else '.npy'}", array)
         return found
-
-    # What results are
-
-    def _output_names(self, made: _Program) -> list[str]:
-        if made.post is not None:
-            return made.post.output_names
-        return list(made.unit.network.outputs)
-
-    def _shapes(self, made: _Program) -> list[tuple[int, ...] | None]:
-        """Of results, where a function says so; a network's are as they are."""
-        last = made.post if made.post is not None else self.pre if self.network is None else None
-        if last is not None:
-            return [node.shape for node in last.outputs]
-        return [None for _ in made.unit.network.outputs]
-
-    def _comparisons(self, made: _Program) -> Iterator[PartComparison]:
-        """Each part beside numpy or the network's evaluator; of what the part read, as the integers have it."""
-        network, values = made.unit.network, made.unit.reference
-        assert values is not None, "it was compiled with inputs"
-        number = 0
-        if self.pre is not None:
-            ours = _results(network, values, number)
-            yield from _against_numpy("pre", self.pre, made.front, ours)
-            number += 1
-        if self.network is not None:
-            ours = _results(network, values, number)
-            yield from self._judged(made.given, ours)
-            number += 1
-        if made.post is not None:
-            given = dict(zip(made.post.inputs, _results(network, values, number - 1), strict=True))
-            yield from _against_numpy(
-                "post", made.post, made.post.evaluated(given), _results(network, values, number)
-            )
-
-    def _judged(self, given: Mapping[str, Array], ours: Sequence[Array]) -> Iterator[PartComparison]:
-        from baco.compiler.network.agreement import LEAST_DB, LEAST_EQUAL, compare_tensors
-        from baco.compiler.network.float_graph import FloatGraph
-        from baco.compiler.network.parameters import Parameters
-        from baco.compiler.network.quantise import runnable
-
-        assert self.network is not None
-        if self.network.judge is not None:
-            judge, wanted = self.network.judge(given)
-        else:
-            parameters = Parameters(self.network.source, self._seed)
-            judge = "the network in floating point"
-            wanted = FloatGraph(runnable(self.network, parameters), parameters).run(given)
-        for number, (theirs, array) in enumerate(zip(wanted, ours, strict=True)):
-            name = self.network.output_names[number] if self.network.output_names else f"output{number}"
-            one = compare_tensors(name, np.asarray(theirs).reshape(array.shape), array)
-            worse = one.snr_db < LEAST_DB if one.equal is None else one.equal < LEAST_EQUAL
-            problem = (
-                f"network: '{name}' is further from {judge} than rounding explains: {one}" if worse else ""
-            )
-            yield PartComparison("network", name, judge, one.error, False, problem)
-
-
-def _results(network: QuantisedNetwork, values: Mapping[str, Array], number: int) -> list[Array]:
-    """Results of a part in real numbers."""
-    return [
-        np.asarray(network.read(view, values))
-        for name, view in network.tensors.items()
-        if name.startswith(f"{number}:")
-    ]
-
-
-def _against_numpy(
-    part: str, function: TracedPipeline, wanted: Sequence[Array], ours: Sequence[Array]
-) -> Iterator[PartComparison]:
-    for name, exact, theirs, array in zip(function.output_names, function.exact, wanted, ours, strict=True):
-        shaped = _shaped(array, theirs.shape).astype(np.float64)
-        difference = float(np.abs(shaped - theirs).max(initial=0.0))
-        error = difference / max(float(np.abs(theirs.astype(np.float64)).max(initial=0.0)), 1e-30)
-        problem = ""
-        if exact and difference:
-            problem = f"{part}: '{name}' is {difference:g} off, but is proven to be exact"
-        elif not error <= MOST_ERROR:
-            problem = f"{part}: '{name}' is {error:.2%} off what numpy computes"
-        yield PartComparison(part, name, "numpy in 64 bits", error if difference else 0.0, exact, problem)
-
-
-def _shaped(array: Array, shape: tuple[int, ...]) -> Array:
-    """As the function has it: a network's (1, C, H, W) as (H, W, C)."""
-    if array.shape == shape:
-        return array
-    if len(shape) == 3 and array.shape == (1, shape[2], *shape[:2]):
-        return np.asarray(array[0].transpose(1, 2, 0))
-    return np.asarray(array.reshape(shape))
-
-
-def _behind(function: Callable[..., Any], network: QuantisedNetwork) -> TracedPipeline:
-    """A function traced on the results of a network, in the range that their bytes have."""
-    from baco.compiler.ops.views import View
-
-    given = {}
-    for name, view in network.outputs.items():
-        if not isinstance(view, View):
-            raise InputError(f"'{name}' is kept in parts, which a function behind cannot read")
-        value, limit = network.values[view.value], 2.0**40
-        if value.dtype == "int8":
-            ends = np.array([-128, 127])
-            numbers = ends * value.scale if value.encoding is None else value.encoding.real(ends)
-            limit = float(np.abs(numbers).max())
-        given[name] = Numbers(view.shape, -limit, limit, real=True)
-    names = argument_names(function)
-    named = dict(zip(names, given.values(), strict=True)) if len(names) == len(given) else given
-    return TracedPipeline(function, given_inputs(function, named))
 
 
 @checked()

@@ -14,6 +14,7 @@ from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
 from baco.bench.harness.experiment import FOLDER, ResultFiles, Say, check_names, page_of, silent, table
 from baco.bench.pipelines import six
+from baco.bench.pipelines.cameras import CAMERAS, camera_row, camera_table, host_share
 from baco.common.errors import BacoError
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.prediction import predict_steps
@@ -32,6 +33,7 @@ from baco.compiler.ops.operator import (
     Values,
 )
 from baco.compiler.ops.views import View, dense
+from baco.sim.job import Limits
 from baco.sim.network.run import NetworkRun, run_network
 from baco.workloads.pipelines.byte_choice import in_order
 from baco.workloads.pipelines.emitter import PLACINGS, Placing
@@ -46,7 +48,13 @@ _IMAGES: dict[str, tuple[Callable[[Any], Any], int]] = {
     "canny": (six.canny, 3),
     "mean_std": (six.mean_std, 3),
 }
-NAMES = (*_IMAGES, "knn")
+NAMES = (*_IMAGES, "knn", *CAMERAS)
+#: Share from which on the host does all.
+_ALL = 0.99
+#: Height and width of an image, rows and depth of data that run on the RTL.
+_REDUCED = (24, 32, 60, 50)
+#: Programs end; of a whole frame some take billions of cycles.
+_LIMITS = Limits(max_cycles=0)
 
 
 @dataclass(frozen=True)
@@ -105,7 +113,7 @@ def measured(
     data = quantise_inputs(quantised, made.graph_inputs(arrays))
     values = reference(quantised, data)
     built = compile_network(quantised, machine, data=data, check=False)
-    run = run_network(built, values, engine)
+    run = run_network(built, values, engine, limits=_LIMITS)
     if run.wrong:
         raise BacoError(f"{made.name}: {run.wrong[0]}")
     errors, results = [], []
@@ -170,7 +178,7 @@ def plain_cycles(
     network, data = plain_network(name, made, given)
     values = reference(network, data)
     built = compile_network(network, machine, data=data, check=False)
-    run = run_network(built, values, engine)
+    run = run_network(built, values, engine, limits=_LIMITS)
     if run.wrong and name not in ("tone", "sharpness", "mean_std"):  # whose last bits are those of float32
         raise BacoError(f"the C version of {name}: {run.wrong[0]}")
     return run.result.cycles
@@ -184,21 +192,26 @@ def run(
     width: Annotated[int, Interval(ge=16, le=4096)] = 1920,
     rows: Annotated[int, Interval(ge=8, le=100_000)] = 5000,
     depth: Annotated[int, Interval(ge=8, le=1000)] = 1000,
+    image: Annotated[int, Interval(ge=32, le=1024)] = 224,
     engine: str = "timed",
+    rtl: bool = False,
     seed: int = 0,
     out: Path = FOLDER,
     say: Say = silent,
 ) -> list[dict[str, Any]]:
-    """Six pipelines of images and numbers as programs, beside a C version on the host core: cycles, error, what packing gains.
+    """Six pipelines of images and numbers as programs, beside a C version on the host core: cycles, error, what packing gains; and a
+    camera's frames to classes or boxes, through a network.
 
     Args:
-        names (--pipeline): repeatable: tone, gaussian, sharpness, canny, mean_std, knn; by default all.
+        names (--pipeline): repeatable: tone, gaussian, sharpness, canny, mean_std, knn, classes, boxes; by default all.
         accelerator: what they run on.
         height: of images.
         width: of images.
         rows: of the data whose nearest rows are looked for.
         depth: numbers of a row.
+        image: height and width that networks read.
         engine: that counts the cycles: timed or rtl; functional: results alone, and predicted cycles.
+        rtl: run each on the RTL, too: of the six reduced ones (24×32 pixels, 60×50 numbers), with pixels side by side and without.
         seed: of images.
         out: folder for pipelines.md and pipelines.json.
 
@@ -206,9 +219,14 @@ def run(
     """
     check_names(names, NAMES, "pipeline", "pipeline")
     files, machine = ResultFiles(out, "pipelines", page), load_accelerator(accelerator)
-    found = []
+    found: list[dict[str, Any]] = []
     for name in names:
         say(name)
+        if name in CAMERAS:
+            for counted in (engine, *(["rtl"] if rtl else [])):
+                found.append(camera_row(name, (height, width), image, machine, counted, seed))
+                files.keep(found)
+            continue
         made = example(name, height, width, rows, depth)
         predicted = places(made, machine)
         best = min(predicted, key=lambda place: predicted[place])
@@ -220,23 +238,30 @@ def run(
                 "size": "×".join(map(str, (rows, depth) if name == "knn" else given.shape)),
                 "places": predicted,
                 "place": best,
+                "engine": engine,
                 "cycles": ran.result.cycles,
-                "host_share": _host_share(ran),
+                "host_share": host_share(ran.operators),
                 "plain": plain_cycles(name, made, given, machine, engine),
                 "error": error,
                 "exact": all(made.exact),
+                "rtl": _on_rtl(name, machine, seed) if rtl else None,
             }
         )
         files.keep(found)
     return found
 
 
-def _host_share(ran: NetworkRun) -> float | None:
-    """Share of the operators' cycles that the host core alone ran; None without timing."""
-    if ran.result.cycles is None:
-        return None
-    total = sum(one.cycles or 0 for one in ran.operators)
-    return sum(one.cycles or 0 for one in ran.operators if one.on == "host") / total if total else None
+def _on_rtl(name: str, machine: Accelerator, seed: int) -> dict[str, Any]:
+    """A reduced pipeline on the RTL: its cycles with pixels side by side and without, the C version's, and the largest error."""
+    made = example(name, *_REDUCED)
+    (given,) = made.random(seed).values()
+    (packed, error, _), (alone, other, _) = (
+        measured(made, given, machine, placing, "rtl") for placing in ("packed", "array")
+    )
+    size = "×".join(map(str, _REDUCED[2:] if name == "knn" else given.shape))
+    cycles = {"packed": packed.result.cycles, "array": alone.result.cycles}
+    cycles["plain"] = plain_cycles(name, made, given, machine, "rtl")
+    return {"size": size, "cycles": cycles, "error": max(error, other)}
 
 
 def _ratio(row: Mapping[str, Any]) -> str:
@@ -246,16 +271,48 @@ def _ratio(row: Mapping[str, Any]) -> str:
 def _verdict(row: Mapping[str, Any]) -> str:
     if not row["plain"] or not row["cycles"]:
         return ""
-    return "accelerator" if row["cycles"] < row["plain"] else "keep it on the host"
+    if row["cycles"] >= row["plain"]:
+        return "keep it in C on the host"
+    return "accelerator" if row["host_share"] < _ALL else "tables, on the host"
 
 
 def _count(number: float | None) -> str:
     return "" if number is None else f"{number:,.0f}"
 
 
+def _error(row: Mapping[str, Any]) -> str:
+    return "0" if not row["error"] else f"{row['error']:.1e}"
+
+
 def page(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The table."""
-    text = table(
+    """The tables."""
+    six_rows = [row for row in rows if row["pipeline"] not in CAMERAS]
+    cameras = [row for row in rows if row["pipeline"] in CAMERAS]
+    reduced = [row for row in six_rows if row["rtl"]]
+    parts = ["Programs of `baco.pipeline` on the accelerator, made by `baco bench pipelines`."]
+    if six_rows:
+        engines = " or ".join(sorted({row["engine"] for row in six_rows}))
+        parts.append(
+            f"Beside a C version of each on the accelerator's host core, counted by the engine {engines}, whose results are compared,"
+            " too. Predicted are the whole programs by where stencils, products and sums are computed; `packed` has pixels side by side"
+            " as channels. The error is the largest one against numpy in 64 bits, as a share of the largest magnitude."
+        )
+        parts.append(_table_of_six(six_rows))
+    if reduced:
+        parts += ["Reduced, on the RTL, every result equal to integers:", _table_of_reduced(reduced)]
+    if cameras:
+        parts.append(
+            "A camera's frame through a network, in one program: the middle of the frame, resized and normalised, ResNet-18 and the five"
+            " best classes; or ResNet-18 to a sixteenth of the image, a head, boxes of its cells, and non-maximum suppression among the"
+            " best. Every operator is equal to integers. Errors: the largest of a part against numpy in 64 bits, or of the network"
+            " against floating point, as a share of the largest magnitude. In brackets, the host's share of a part."
+        )
+        parts.append(camera_table(cameras))
+    return page_of("Pipelines", *parts)
+
+
+def _table_of_six(rows: Sequence[Mapping[str, Any]]) -> str:
+    return table(
         rows,
         {
             "pipeline": lambda row: row["pipeline"],
@@ -271,11 +328,26 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
             "C version": lambda row: _count(row["plain"]),
             "C / pipeline": _ratio,
             "verdict": _verdict,
-            "error": lambda row: "0" if not row["error"] else f"{row['error']:.1e}",
+            "error": _error,
         },
     )
-    about = (
-        "Programs of `baco.pipeline` beside a C version of each on the accelerator's host core, made by `baco bench pipelines`. "
-        "Predicted are the whole programs by where stencils, products and sums are computed; `packed` has pixels side by side as channels."
+
+
+def _table_of_reduced(rows: Sequence[Mapping[str, Any]]) -> str:
+    def cycles(row: Mapping[str, Any], name: str) -> str:
+        return _count(row["rtl"]["cycles"][name])
+
+    return table(
+        rows,
+        {
+            "pipeline": lambda row: row["pipeline"],
+            "size": lambda row: row["rtl"]["size"],
+            "cycles, packed": lambda row: cycles(row, "packed"),
+            "as it is": lambda row: cycles(row, "array"),
+            "packing's gain": lambda row: (
+                f"{row['rtl']['cycles']['array'] / row['rtl']['cycles']['packed']:.2f}"
+            ),
+            "C version": lambda row: cycles(row, "plain"),
+            "error": lambda row: _error(row["rtl"]),
+        },
     )
-    return page_of("Pipelines", about, text)

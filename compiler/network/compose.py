@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ def composed(name: str, parts: Sequence[QuantisedNetwork]) -> QuantisedNetwork:
     Args:
         name: of the whole.
         parts: in order; the outputs of each are the inputs of the next one, in their order. Output X of part N is the tensor `N:X` of
-            the whole.
+            the whole: in the next part's bytes where real numbers would only lie between two tables.
 
     Raises InputError where numbers or shapes of outputs are not those of inputs, and where positions or outputs in parts are read on.
     """
@@ -37,10 +37,20 @@ def composed(name: str, parts: Sequence[QuantisedNetwork]) -> QuantisedNetwork:
 
 def _numbered(part: QuantisedNetwork, number: int) -> QuantisedNetwork:
     """Values and operators under names that no other part has."""
-    new = {name: f"{number}:{name}" for name in part.values}
+    named = _with_values(part, {name: f"{number}:{name}" for name in part.values})
+    outputs = named.outputs
+    return replace(
+        named,
+        operators=tuple(replace(op, name=f"{number}:{op.name}") for op in named.operators),
+        tensors={f"{number}:{name}": output for name, output in outputs.items() if isinstance(output, View)},
+    )
+
+
+def _with_values(part: QuantisedNetwork, new: Mapping[str, str]) -> QuantisedNetwork:
+    """Values under other names."""
 
     def view(old: View) -> View:
-        return replace(old, value=new[old.value])
+        return replace(old, value=new.get(old.value, old.value))
 
     def outside(old: View | JoinedView) -> View | JoinedView:
         return view(old) if isinstance(old, View) else replace(old, parts=tuple(map(outside, old.parts)))
@@ -49,16 +59,15 @@ def _numbered(part: QuantisedNetwork, number: int) -> QuantisedNetwork:
     for op in part.operators:
         operands = {f.name: getattr(op, f.name) for f in fields(op)}
         views: dict[str, Any] = {name: view(x) for name, x in operands.items() if isinstance(x, View)}
-        operators.append(replace(op, name=f"{number}:{op.name}", **views))
-    outputs = {name: outside(output) for name, output in part.outputs.items()}
+        operators.append(replace(op, **views))
     return replace(
         part,
-        values={new[name]: replace(value, name=new[name]) for name, value in part.values.items()},
+        values={new.get(name, name): replace(x, name=new.get(name, name)) for name, x in part.values.items()},
         operators=tuple(operators),
-        constants={new[name]: array for name, array in part.constants.items()},
+        constants={new.get(name, name): array for name, array in part.constants.items()},
         inputs={name: view(given) for name, given in part.inputs.items()},
-        outputs=outputs,
-        tensors={f"{number}:{name}": output for name, output in outputs.items() if isinstance(output, View)},
+        outputs={name: outside(output) for name, output in part.outputs.items()},
+        tensors={name: view(tensor) for name, tensor in part.tensors.items()},
     )
 
 
@@ -81,7 +90,7 @@ def _joined(name: str, first: QuantisedNetwork, second: QuantisedNetwork) -> Qua
         if value.role == "output":
             values[key] = value
     constants = {**first.constants, **second.constants}
-    links: list[IntegerOperator] = []
+    operators = list(first.operators)
     for (given, source), (wanted, target) in zip(first.outputs.items(), second.inputs.items(), strict=True):
         if isinstance(source, JoinedView):
             raise InputError(f"'{given}' is kept in parts, which '{wanted}' cannot read", location=here)
@@ -90,21 +99,28 @@ def _joined(name: str, first: QuantisedNetwork, second: QuantisedNetwork) -> Qua
                 f"'{given}' has the shape {source.shape}, but '{wanted}' is {target.shape}", location=here
             )
         label = f"{target.value}.given"
+        theirs, number = values[target.value], _encoding(values[target.value], second.whole, wanted)
+        tables = _encoded_tables(operators, values, source, theirs, number, constants)
+        if tables is not None:
+            operators = tables.operators
+            values[source.value] = replace(theirs, name=source.value, shape=values[source.value].shape)
+            values.update(tables.values)
+            constants.update(tables.constants)
+            if _same_elements(source, target):
+                second = _with_values(second, {target.value: source.value})
+                del values[target.value]
+            else:
+                operators.append(Map(label, (label,), target, source, None))
+            continue
         link, table = _link(label, source, target, (first, given), (second, wanted), here)
         if table is not None:
             constants[f"{label}.table"] = table
-            values[f"{label}.table"] = IntegerTensor(
-                f"{label}.table",
-                table.shape,
-                "float32" if table.dtype == np.float32 else "int8",
-                1.0,
-                "constant",
-            )
-        links.append(link)
+            values[f"{label}.table"] = _constant(f"{label}.table", table)
+        operators.append(link)
     return QuantisedNetwork(
         name,
         values,
-        (*first.operators, *links, *second.operators),
+        (*operators, *second.operators),
         constants,
         first.inputs,
         second.outputs,
@@ -114,6 +130,54 @@ def _joined(name: str, first: QuantisedNetwork, second: QuantisedNetwork) -> Qua
         {key: one for key, one in first.whole.items() if key in first.inputs}
         | {key: one for key, one in second.whole.items() if key in second.outputs},
     )
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """Operators of a part whose tables give the next part's bytes, with new tables."""
+
+    operators: list[IntegerOperator]
+    values: Mapping[str, IntegerTensor]
+    constants: Mapping[str, np.ndarray]
+
+
+def _same_elements(x: View, y: View) -> bool:
+    """Whether two views have the same elements of their values, in order."""
+    steps = [[n for n, size in zip(one.strides, one.shape, strict=True) if size > 1] for one in (x, y)]
+    return x.shape == y.shape and x.offset == y.offset and steps[0] == steps[1]
+
+
+def _encoded_tables(
+    operators: Sequence[IntegerOperator],
+    values: Mapping[str, IntegerTensor],
+    source: View,
+    theirs: IntegerTensor,
+    encoding: Encoding,
+    constants: Mapping[str, np.ndarray],
+) -> _Tables | None:
+    """Where real numbers that only go on as bytes all come from tables, tables of these bytes; None elsewhere."""
+    if values[source.value].dtype != "float32" or theirs.dtype != "int8":
+        return None
+    for op in operators:
+        written = op.output.value == source.value and not isinstance(op, Decoded)
+        if written or any(view.value == source.value for view in op.inputs):
+            return None
+    found = _Tables([], {}, {})
+    made: dict[str, np.ndarray] = {}
+    for op in operators:
+        if not isinstance(op, Decoded) or op.output.value != source.value:
+            found.operators.append(op)
+            continue
+        table = replace(op.table, value=f"{op.table.value}.bytes")
+        rule = Encoded("", (), table, op.table, encoding.scale, encoding.zero, encoding.low, encoding.high)
+        made[table.value] = rule.compute(lambda view: constants[view.value])
+        found.operators.append(Map(op.name, op.sources, op.output, op.input, table))
+    return replace(found, values={key: _constant(key, array) for key, array in made.items()}, constants=made)
+
+
+def _constant(name: str, table: np.ndarray) -> IntegerTensor:
+    dtype = "float32" if table.dtype == np.float32 else "int8"
+    return IntegerTensor(name, table.shape, dtype, 1.0, "constant")  # type: ignore[arg-type]
 
 
 def _link(

@@ -16,21 +16,28 @@ from baco.workloads.semantics import Operand, Parameter
 Array = np.ndarray
 #: Operators that one table may stand for.
 _MOST_OPERATORS = 64
+#: Channels with a table each, and elements of a channel for which a table is worth it.
+_MOST_CHANNELS, _LEAST_ELEMENTS = 16, 256
+
+
+_Function = Callable[[Sequence[Array], int], Array]
 
 
 @dataclass(frozen=True)
 class Cone:
-    """A tensor as a function of one or two others, element by element.
+    """A tensor as a function of one or two others, element by element; by channel where constants differ along one dimension.
 
     Attributes:
         sources: what it is computed from.
-        function: of their real numbers (float32).
+        function: of their real numbers (float32), and of a channel.
         operators: names of those between, the last one left out.
+        axis: the dimension of the channels; None where all elements have one function.
     """
 
     sources: tuple[Operand, ...]
-    function: Callable[[Sequence[Array]], Array]
+    function: _Function
     operators: tuple[str, ...]
+    axis: int | None = None
 
 
 def table_cones(b: IntegerBuilder) -> tuple[dict[str, Cone], set[str]]:
@@ -51,7 +58,7 @@ def table_cones(b: IntegerBuilder) -> tuple[dict[str, Cone], set[str]]:
         read: Sequence[Operand] = semantics_of(op).operands
         if semantics_of(op).function in ("unary", "binary"):
             cone = _cone(b, operators, op)
-            most = 2 if op.name in b.encodings else 1
+            most = 2 if op.name in b.encodings and cone.axis is None else 1
             if 1 <= len(cone.sources) <= most and all(_is_whole(b, x) for x in cone.sources):
                 found[op.name] = cone
                 read = cone.sources
@@ -65,38 +72,63 @@ def _is_whole(b: IntegerBuilder, x: Operand) -> bool:
     return x is not None and x.name not in b.real
 
 
-def _cone(b: IntegerBuilder, operators: dict[str, Operator], op: Operator) -> Cone:
-    sources: list[Operand] = []
-    between: list[str] = []
+class _Cones:
+    """Finds the cone of an operator.
 
-    def source(x: Operand) -> Callable[[Sequence[Array]], Array]:
-        for at, known in enumerate(sources):
-            if _same(known, x):
-                return lambda values: values[at]
-        sources.append(x)
-        at = len(sources) - 1
-        return lambda values: values[at]
+    Attributes:
+        sources, between: of the cone.
+        axis: of constants that differ by channel.
+    """
 
-    def operand(x: Operand) -> Callable[[Sequence[Array]], Array]:
-        if isinstance(x, Parameter) and math.prod(x.shape) == 1:
-            number = b.parameters(x).astype(np.float32).reshape(())
-            return lambda values: number
-        inner = operators.get(x.name) if isinstance(x, Tensor) and not x.steps else None
-        if inner is None or inner.name in b.encodings:
-            return source(x)
-        if semantics_of(inner).function not in ("unary", "binary") or len(between) >= _MOST_OPERATORS:
-            return source(x)
-        between.append(inner.name)
-        return result(inner)
+    def __init__(self, b: IntegerBuilder, operators: dict[str, Operator], shape: tuple[int, ...]) -> None:
+        self._b, self._operators, self._shape = b, operators, shape
+        self.sources: list[Operand] = []
+        self.between: list[str] = []
+        self.axis: int | None = None
 
-    def result(one: Operator) -> Callable[[Sequence[Array]], Array]:
-        a, parts = semantics_of(one).attributes, [operand(x) for x in semantics_of(one).operands]
+    def result(self, one: Operator) -> _Function:
+        a, parts = semantics_of(one).attributes, [self._operand(x) for x in semantics_of(one).operands]
         if semantics_of(one).function == "unary":
-            return lambda values: _float32(unary(a["name"], parts[0](values), a["numbers"]))
-        return lambda values: _float32(binary(a["name"], parts[0](values), parts[1](values)))
+            return lambda values, c: _float32(unary(a["name"], parts[0](values, c), a["numbers"]))
+        return lambda values, c: _float32(binary(a["name"], parts[0](values, c), parts[1](values, c)))
 
-    function = result(op)
-    return Cone(tuple(sources), function, tuple(dict.fromkeys(reversed(between))))
+    def _operand(self, x: Operand) -> _Function:
+        if isinstance(x, Parameter) and (math.prod(x.shape) == 1 or self._by_channel(x)):
+            numbers = self._b.parameters(x).astype(np.float32).reshape(-1)
+            return lambda values, c: numbers[c if numbers.size > 1 else 0]
+        inner = self._operators.get(x.name) if isinstance(x, Tensor) and not x.steps else None
+        if inner is None or inner.name in self._b.encodings:
+            return self._source(x)
+        if semantics_of(inner).function not in ("unary", "binary") or len(self.between) >= _MOST_OPERATORS:
+            return self._source(x)
+        self.between.append(inner.name)
+        return self.result(inner)
+
+    def _by_channel(self, x: Parameter) -> bool:
+        """Whether a constant differs along one dimension of the result alone, which no other constant's differs from."""
+        first = len(self._shape) - len(x.shape)
+        axes = [first + i for i, n in enumerate(x.shape) if n > 1]
+        if len(axes) != 1 or axes[0] < 0 or self.axis not in (None, axes[0]):
+            return False
+        channels = self._shape[axes[0]]
+        if channels > _MOST_CHANNELS or math.prod(self._shape) < channels * _LEAST_ELEMENTS:
+            return False
+        self.axis = axes[0]
+        return True
+
+    def _source(self, x: Operand) -> _Function:
+        for at, known in enumerate(self.sources):
+            if _same(known, x):
+                return lambda values, c: values[at]
+        self.sources.append(x)
+        at = len(self.sources) - 1
+        return lambda values, c: values[at]
+
+
+def _cone(b: IntegerBuilder, operators: dict[str, Operator], op: Operator) -> Cone:
+    cone = _Cones(b, operators, op.output.shape)
+    function = cone.result(op)
+    return Cone(tuple(cone.sources), function, tuple(dict.fromkeys(reversed(cone.between))), cone.axis)
 
 
 def _float32(x: Array) -> Array:

@@ -284,7 +284,8 @@ def _bias_beside(b: IntegerBuilder, name: str, bias: np.ndarray, output: View) -
 
 
 def matmul(b: IntegerBuilder, op: Operator) -> None:
-    """Matrix product of two operands, of which one may be a constant."""
+    """Matrix product of two operands, of which one may be a constant: the right one, or a left one whose rows have one sum, to
+    which the zero point of the right one adds the same everywhere."""
     left, right, bias = semantics_of(op).operands
     assert left is not None
     assert right is not None
@@ -296,21 +297,28 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
     a_view = matrix_of(b, flat.view if flat else b.operand(left, op, as_given=True), op, row=True)
     given: GivenWeights | None = None
     sums: np.ndarray | int = 0
+    zero_in_sums, corrected = 0, True
     magnitudes = np.array([128 * left.shape[-1]])
     if isinstance(right, Parameter) and len(right.shape) <= 2:
         given = _product_weights(b, op, right, b.scale(a_view))
         if flat is not None:
             given = GivenWeights(tuple(flat.reordered(part) for part in given.parts), given.scale)
-        scale, sums, magnitudes = given.scale, given.sums(), given.magnitudes()
+        scale, sums, magnitudes, corrected = given.scale, given.sums(), given.magnitudes(), False
         operands = [b.constant(f"{op.name}.weight", weights, float(scale[0])) for weights in given.parts]
     else:
         operands = [matrix_of(b, b.operand(right, op, as_given=True), op, row=False)]
         scale = np.array([b.scale(operands[0])], np.float32)
+        rows = _constant_rows(b, left)
+        if rows is not None:
+            corrected, magnitudes = False, np.abs(rows).sum(1).max(keepdims=True)
+            zero_in_sums = b.zero(operands[0]) * int(rows[0].sum())
     if isinstance(bias, Parameter) and len(bias.shape) and math.prod(bias.shape[:-1]) != 1:
         raise b.error(op, f"a bias of {bias.shape} is not one of columns")
     unit = np.float32(b.scale(a_view)) * scale * alpha
     late = late_bias(b, bias, unit, real=e.last.name in b.real)
-    total = bias_numbers(b, None if late is not None else bias, unit, e) - b.zero(a_view) * sums
+    total = (
+        bias_numbers(b, None if late is not None else bias, unit, e) - b.zero(a_view) * sums - zero_in_sums
+    )
     lead = vector or len(left.shape) == 1
     output = result_of(b, e, None if lead else order_for_reader(b, e.last))
     factors = usable_factors(b, op, factors_of(b.scale(a_view), scale, b.scale(output), e.factor * alpha))
@@ -322,9 +330,17 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
     batch = a_view.shape[:-2]
     shaped = [batched(b, op, a_view, operand, y_view, batch) for operand in operands]
     offsets = np.broadcast_to(total, (y_view.shape[-1],)).astype(np.int64)
-    _emit_products(b, op, e, shaped, offsets, magnitudes, factors, trained=given is not None)
+    _emit_products(b, op, e, shaped, offsets, magnitudes, factors, corrected=corrected)
     if late is not None:
         b.tensors[op.name] = real_line(b, op, b.tensors[op.name], None, late)
+
+
+def _constant_rows(b: IntegerBuilder, left: Operand) -> np.ndarray | None:
+    """Whole numbers [M, K] of a constant left operand with zero point 0, whose rows all have one sum; None for others."""
+    if not isinstance(left, Parameter) or left.whole is None or len(left.shape) != 2 or any(left.whole.zero):
+        return None
+    rows = b.parameters.whole(left).astype(np.int64)
+    return rows if np.unique(rows.sum(1)).size == 1 else None
 
 
 def _product_weights(b: IntegerBuilder, op: Operator, right: Parameter, source: float) -> GivenWeights:
@@ -342,11 +358,12 @@ def _emit_products(
     magnitudes: np.ndarray,
     factors: np.ndarray,
     *,
-    trained: bool,
+    corrected: bool,
 ) -> None:
-    """One product for each part of the weights; `shaped`: its operands and result."""
+    """One product for each part of the weights; `shaped`: its operands and result; `corrected`: whether zero points are not in the
+    bias."""
     left, right, output = shaped[0]
-    corrected = bool(not trained and (b.zero(left) or b.zero(right)))
+    corrected = corrected and bool(b.zero(left) or b.zero(right))
     fits = fits_sums(b, op, magnitudes, bias)
     if not fits and corrected:
         raise b.error(op, "sums of its products and its bias do not fit into 32 bits")

@@ -38,7 +38,8 @@ _MOST_TIES = 64
 
 
 def pointwise(b: IntegerBuilder, op: Operator, cone: Cone) -> None:
-    """A table of 256 results, or of 256 x 256 of two operands; real numbers where the model does not round them."""
+    """A table of 256 results, or of 256 x 256 of two operands; a table a channel where constants differ; real numbers where the
+    model does not round them."""
     shape, sources = op.output.shape, (*cone.operators, op.name)
     views = [b.operand(x, op, as_given=True).expanded(shape) for x in cone.sources]
     wide = next((one for one in views if _moves(one)), None)
@@ -47,22 +48,26 @@ def pointwise(b: IntegerBuilder, op: Operator, cone: Cone) -> None:
     numbers = [b.encoding(view).real(_BYTES) for view in views]
     if len(views) == 2:
         numbers = [numbers[0][:, None], numbers[1][None, :]]
-    with np.errstate(all="ignore"):
-        real = cone.function(numbers)
     size = (256,) * len(views)
-    if op.name in b.real:
-        table = b.constant(f"{op.name}.table", np.asarray(np.broadcast_to(real, size), np.float32))
-        b.emit(Decoded(b.name(op.name), sources, output, views[0], table))
-        return
-    encoding = b.encoding(output)
-    entries = encoding.whole(np.broadcast_to(real, size)).astype(np.int8)
-    if len(views) == 2 and _emit_pair(b, op, sources, output, (views[0], views[1]), entries):
-        return
-    table = b.constant(f"{op.name}.table", entries)
-    if len(views) == 1:
-        b.emit(Map(b.name(op.name), sources, output, views[0], table))
-    else:
-        b.emit(BinaryTable(b.name(op.name), sources, output, views[0], views[1], table))
+    for channel in range(1 if cone.axis is None else shape[cone.axis]):
+        with np.errstate(all="ignore"):
+            real = np.broadcast_to(cone.function(numbers, channel), size)
+        label, target, parts = op.name, output, views
+        if cone.axis is not None:
+            label = f"{op.name}.{channel}"
+            target, *parts = (part_of(view, cone.axis, channel, 1) for view in (output, *views))
+        if op.name in b.real:
+            table = b.constant(f"{label}.table", np.asarray(real, np.float32))
+            b.emit(Decoded(b.name(label), sources, target, parts[0], table))
+            continue
+        entries = b.encoding(output).whole(real).astype(np.int8)
+        if len(views) == 2 and _emit_pair(b, op, sources, target, (parts[0], parts[1]), entries):
+            return
+        table = b.constant(f"{label}.table", entries)
+        if len(views) == 1:
+            b.emit(Map(b.name(label), sources, target, parts[0], table))
+        else:
+            b.emit(BinaryTable(b.name(label), sources, target, parts[0], parts[1], table))
 
 
 def _emit_pair(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from baco.workloads.pipelines.linear import Forms, Linear
 from baco.workloads.pipelines.node import Node
+from baco.workloads.pipelines.product_forms import rounded_product
 
 #: Functions of each element by itself; views of others; those that hand elements on.
 POINTWISE = frozenset(("unary", "binary", "where"))
@@ -35,8 +36,8 @@ def in_order(outputs: Sequence[Node]) -> list[Node]:
 class ByteChoice:
     """Decides for the nodes that some outputs depend on.
 
-    A node whose numbers fit into a byte is one if anything but element-wise functions reads it, if it is a stencil's result, or if a
-    table would have more than two operands without it.
+    A node whose numbers fit into a byte is one if anything but element-wise functions reads it, if it is a stencil's result or a rounded
+    product's, or if a table would have more than two operands without it.
 
     Attributes:
         forms: linear forms of the nodes, in terms of images of bytes.
@@ -56,7 +57,7 @@ class ByteChoice:
         self.forms = Forms(self.is_byte)
         forms = [(node, self.forms.of(node)) for node in self._order]
         for node, form in forms:
-            if self._is_stencil(node, form):
+            if self._is_stencil(node, form) or rounded_product(node, self.is_byte) is not None:
                 self._bytes.add(id(node))
         self._split_tables()
 

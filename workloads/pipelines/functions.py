@@ -69,9 +69,14 @@ def _traced_stencil(image: Traced, weights: np.ndarray) -> Traced:
     return image.trace.add("stencil", (image.node,), {"kernel": weights}, shape, total)
 
 
-def resize(image: Any, size: tuple[int, int]) -> Any:
+def resize(image: Any, size: tuple[int, int], rounded: bool = False) -> Any:
     """Height and width changed, by linear interpolation between the nearest pixels (centres of pixels at halves, as OpenCV has it):
     two products with constant matrices.
+
+    Args:
+        image: (height, width) or (height, width, channels), an array or a tensor that is traced.
+        size: height and width of the result.
+        rounded: to whole numbers after each product, so that both are of bytes; else results are exact.
 
     Raises PipelineError for what is no image, and sizes below 1.
     """
@@ -80,13 +85,18 @@ def resize(image: Any, size: tuple[int, int]) -> Any:
         raise refused(f"a tensor of {len(shape)} dimensions is no image")
     if len(size) != 2 or min(size) < 1:
         raise refused(f"{size} is no height and width")
-    rows, columns = (_interpolation(shape[i], size[i]) for i in range(2))
-    if len(shape) == 2:
-        return (rows @ image) @ columns.T
-    height, width, channels = shape
-    down = (rows @ image.reshape(height, width * channels)).reshape(size[0], width, channels)
-    across = columns @ down
-    return across
+    rows, columns = (None if shape[i] == size[i] else _interpolation(shape[i], size[i]) for i in range(2))
+    width, channels = shape[1], (*shape, 1)[2]
+    if rows is not None:
+        flat = image if len(shape) == 2 else image.reshape(shape[0], width * channels)
+        image = (rows @ flat).reshape(size[0], *shape[1:])
+        image = np.rint(image) if rounded else image
+    if columns is None:
+        return image
+    if not rounded:
+        return image @ columns.T if len(shape) == 2 else columns @ image
+    lines = image.reshape(size[0], width * channels) @ np.kron(columns.T, np.eye(channels))
+    return np.rint(lines).reshape(*size, *shape[2:])
 
 
 def _interpolation(source: int, target: int) -> np.ndarray:

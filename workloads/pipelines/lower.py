@@ -14,16 +14,17 @@ import numpy as np
 
 from baco.workloads.network import Tensor
 from baco.workloads.pipelines.node import Node, PipelineError
+from baco.workloads.pipelines.product_forms import byte_weights, rounded_product
+from baco.workloads.pipelines.products import ProductEmitter
 from baco.workloads.pipelines.ranges import LARGEST_SUM
 from baco.workloads.pipelines.reductions import Distances, distances, gram_blocks, square_of, summed_bytes
-from baco.workloads.pipelines.stencil_code import StencilEmitter
 from baco.workloads.semantics import Parameter
 from baco.workloads.views import Expand, Reshape, Slice, Transpose
 
 _Plan = tuple[tuple[Node, ...], Callable[[], Tensor]]
 
 
-class Lowered(StencilEmitter):
+class Lowered(ProductEmitter):
     """The operators of a pipeline, added to a graph as they are asked for."""
 
     def given(self, node: Node, tensor: Tensor) -> None:
@@ -61,6 +62,9 @@ class Lowered(StencilEmitter):
                 return (stencil.base,), lambda: self.stencil(node, stencil)
             if node.function == "stencil":
                 return node.operands, lambda: self.real_stencil(node)
+        product = None if self.how.placing == "host" else rounded_product(node, self.choice.is_byte)
+        if product is not None:
+            return (product.other,), lambda: self.rounded_product(node, product)
         if (
             node.function == "reduce"
             and node.attributes["name"] in ("sum", "mean")
@@ -148,12 +152,9 @@ class Lowered(StencilEmitter):
     def _weights(self, matrix: Node, other: Node) -> Parameter:
         """A constant as whole numbers of 8 bits where it is such and runs on the array, else as real ones."""
         assert matrix.value is not None
-        exponent = matrix.range.exponent
-        real = self.how.placing == "host" or exponent is None or len(matrix.shape) > 2
-        if real or exponent is None or not self.choice.is_byte(other):
-            return self.parameter(matrix.value, "weight")
-        whole = np.rint(np.asarray(matrix.value, np.float64) / 2.0**exponent).astype(np.int64)
-        if np.abs(whole).max() > 127:
+        whole, exponent = byte_weights(matrix), matrix.range.exponent
+        real = self.how.placing == "host" or len(matrix.shape) > 2 or not self.choice.is_byte(other)
+        if real or whole is None or exponent is None:
             return self.parameter(matrix.value, "weight")
         if 255 * int(np.abs(whole).sum(0).max()) > LARGEST_SUM:
             raise PipelineError(

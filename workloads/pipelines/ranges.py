@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from baco.workloads.encoding import Encoding
 
 #: Bits of a float32's mantissa, and the largest magnitude that it holds.
@@ -180,6 +182,17 @@ def joined(*ranges: Range) -> Range:
 def summed(x: Range, count: int) -> Range:
     """The sum of so many."""
     return Range(x.low * count, x.high * count, x.exponent)
+
+
+def weighted(x: Range, weights: np.ndarray, exponent: int) -> Range:
+    """Sums of numbers times whole weights [terms, sums] in units of 2**exponent: each sum has limits of its own."""
+    ends = np.unique(
+        np.stack([np.maximum(weights, 0).sum(0), np.minimum(weights, 0).sum(0)]), axis=1
+    ).T.tolist()
+    unit = _power(exponent)
+    low = min(above * x.low + below * x.high for above, below in ends) * unit
+    high = max(above * x.high + below * x.low for above, below in ends) * unit
+    return Range(low, high, None if x.exponent is None else x.exponent + exponent)
 
 
 def root(x: Range) -> Range:

@@ -203,6 +203,11 @@ class Trace:
             raise refused(f"matrices {x.shape} and {y.shape} do not fit") from None
         shape = (*lead, *x.shape[-2:-1], *(y.shape[-1:] if len(y.shape) > 1 else ()))
         found = ranges.summed(ranges.multiplied(x.range, y.range), x.shape[-1])
+        for matrix, given, turned in ((x, y, True), (y, x, False)):
+            if matrix.value is not None and len(matrix.shape) == 2 and matrix.range.exponent is not None:
+                unit = 2.0**matrix.range.exponent
+                whole = np.rint(np.asarray(matrix.value, np.float64) / unit).astype(np.int64)
+                found = ranges.weighted(given.range, whole.T if turned else whole, matrix.range.exponent)
         return self.add("matmul", (x, y), {}, shape, checked_range(found, "the product"))
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from baco.accel.presets import load_accelerator
 from baco.compiler.network.group_choice import GroupChoice, group_schedule
 from baco.compiler.network.groups import (
     Group,
@@ -33,6 +34,7 @@ from baco.compiler.row_functions import exponentials, softmax_numerator
 from baco.compiler.styles.fused.chain import ProductChain
 from baco.compiler.styles.fused.merged import MergedProducts
 from baco.exploration.cost.program_rest import sketches
+from baco.sim.network.run import run_network
 from baco.workloads.inputs.load import load_network
 from tests.compiler.network.net_sketch import DIM4, Sketch, check
 from tests.machines import UNITS
@@ -280,6 +282,41 @@ def test_queries_keys_and_values_of_networks_are_found(name: str, found: list[tu
     ][:1]
     merged = [one.names for row in groups_of(part) for one in row if one.merged]
     assert merged[:1] == found
+
+
+@pytest.mark.parametrize(
+    ("rows", "width"),
+    [(48, 64), pytest.param(128, 768, marks=pytest.mark.slow)],  # the second of a layer of BERT
+)
+def test_queries_keys_and_values_as_one_unit_read_their_input_two_times_less_by_the_rtl(
+    rows: int, width: int
+) -> None:
+    accelerator = load_accelerator("gemmini-transformer")
+    s = sketch()
+    source = s.value((rows, width))
+    for number in range(3):
+        weights, bias = (
+            s.value((width, width), "constant"),
+            s.random.integers(-999, 999, width, dtype=np.int32),
+        )
+        s.matmul(
+            s.value((rows, width), "output"),
+            source,
+            weights,
+            bias=s.value((width,), "constant", bias),
+            scale=0.0004 * (number + 1),
+        )
+    network, read = s.network(), []
+    expected = reference(network, s.inputs())
+    for groups in (None, GroupChoice(accelerator, scheduler(accelerator))):
+        program = compile_network(
+            network, accelerator, data=s.inputs(), groups=groups, schedule=scheduler(accelerator), check=False
+        )
+        assert bool(program.lowered.units) == bool(groups)
+        run = run_network(program, expected, "rtl")
+        assert not run.wrong
+        read.append(run.result.activity["dram_read_bytes"])
+    assert read[0] - read[1] == 2 * rows * width
 
 
 @ENGINES
