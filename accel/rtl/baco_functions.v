@@ -2,8 +2,8 @@
 // cycle, four stages, no stall.
 //
 //   1  table entries (of the element, or of its distance from the row's largest one); largest elements
-//   2  entries times the row's inverse; elements times the row's factor; sums over the lanes
-//   3  softmax: rounded; normalisation: less the mean, 12 fraction bits; sums of rows
+//   2  entries times each byte of the row's inverse; elements times the row's factor; sums over the lanes
+//   3  softmax: both products' sum, rounded; normalisation: less the mean, 12 fraction bits; sums of rows
 //   4  normalisation: times the gain, plus the offset
 //
 // Gains and offsets (an element of 32 bits a column: gain below, offset above) come beforehand, by rows of DIM columns. A
@@ -52,21 +52,6 @@ module baco_functions #(
   localparam [1:0] TABLE = 2'd1, SOFTMAX = 2'd2, NORMALISE = 2'd3;
   localparam [1:0] RESULTS = 2'd2;
   localparam signed [29:0] MOST = 30'sd524287;
-
-  // ---- gains and offsets
-  wire parameters_there;
-  wire [DIM*32-1:0] parameter_row;
-  wire _unused_ready;
-  baco_fifo #(.WIDTH(DIM*32), .DEPTH(8)) u_parameters (
-      .clock(clock),
-      .reset(reset),
-      .in_valid(parameters_valid),
-      .in_ready(_unused_ready),
-      .in_data(parameters),
-      .out_valid(parameters_there),
-      .out_ready(parameters_taken),
-      .out_data(parameter_row)
-  );
 
   // ---- stage 1
   reg valid_1, end_1, pop_1;
@@ -144,7 +129,8 @@ module baco_functions #(
   reg signed [36:0] mean_2;
   reg [32:0] sum_2;                              // over the lanes
   reg [30:0] squares_2;
-  (* mem2reg *) reg signed [36:0] product_2 [0:LANES-1];
+  (* mem2reg *) reg signed [36:0] product_2 [0:LANES-1];  // softmax: by the inverse's upper byte
+  (* mem2reg *) reg [23:0] low_2 [0:LANES-1];    // ... and by its lower one: entries come late in their cycle
   wire [27:0] factor;
   wire signed [36:0] mean;
   integer j;
@@ -174,8 +160,9 @@ module baco_functions #(
           sum = sum + (function_1 == SOFTMAX ? {17'd0, entries[j*16 +: 16]} : {{25{x[7]}}, x});
           squares = squares + {15'd0, power};
         end
+        low_2[j] <= j[7:0] < count_1 ? {8'd0, entries[j*16 +: 16]} * {16'd0, factor[7:0]} : 24'd0;
         if (function_1 == SOFTMAX)
-          product_2[j] <= j[7:0] < count_1 ? {5'd0, {16'd0, entries[j*16 +: 16]} * {16'd0, factor[15:0]}} : 37'd0;
+          product_2[j] <= j[7:0] < count_1 ? {13'd0, {8'd0, entries[j*16 +: 16]} * {16'd0, factor[15:8]}} : 37'd0;
         else if (function_1 == NORMALISE)
           product_2[j] <= {{29{x[7]}}, x} * {9'd0, product ? epsilon[27:0] : factor};
       end
@@ -184,13 +171,28 @@ module baco_functions #(
     end
   end
 
+  // ---- gains and offsets, which stage 3 keeps for the last one
+  wire parameters_there;
+  wire [DIM*32-1:0] parameter_row;
+  wire _unused_ready;
+  baco_fifo #(.WIDTH(DIM*32), .DEPTH(8)) u_parameters (
+      .clock(clock),
+      .reset(reset),
+      .in_valid(parameters_valid),
+      .in_ready(_unused_ready),
+      .in_data(parameters),
+      .out_valid(parameters_there),
+      .out_ready(valid_2 && pop_2),
+      .out_data(parameter_row)
+  );
+
   // ---- stage 3
   reg valid_3, pop_3;
   reg [1:0] function_3;
-  reg [INDEX_BITS-1:0] index_3;
   reg [SLICE*8-1:0] data_3;
   reg [META-1:0] meta_3;
   (* mem2reg *) reg signed [19:0] normal_3 [0:LANES-1];
+  (* mem2reg *) reg [31:0] parameters_3 [0:LANES-1];
   reg [32:0] row_sum;                            // so far
   reg [30:0] row_squares;
   reg sums_valid;
@@ -219,18 +221,18 @@ module baco_functions #(
     if (valid_2) begin
       function_3 <= function_2;
       pop_3 <= pop_2;
-      index_3 <= index_2;
       data_3 <= data_2;
       meta_3 <= meta_2;
       for (k = 0; k < LANES; k = k + 1)
         if (function_2 == SOFTMAX) begin
-          rounded = {1'b0, product_2[k][31:0]} + 33'h800000;
+          rounded = {1'b0, product_2[k][23:0], 8'd0} + {9'd0, low_2[k]} + 33'h800000;
           data_3[k*8 +: 8] <= rounded[32:31] != 2'd0 ? 8'd127 : rounded[31:24];
         end
         else if (function_2 == NORMALISE) begin
           difference = {product_2[k][36], product_2[k]} - {mean_2[36], mean_2} + 38'sd128;
           scaled = difference[37:8];
           normal_3[k] <= scaled > MOST ? MOST[19:0] : scaled < -MOST - 30'sd1 ? 20'h80000 : scaled[19:0];
+          parameters_3[k] <= parameter_row[({27'd0, {5{1'b0}}} + k + {{(32-INDEX_BITS){1'b0}}, index_2} * LANES) * 32 +: 32];
         end
     end
   end
@@ -248,7 +250,7 @@ module baco_functions #(
       out_meta <= meta_3;
       if (function_3 == NORMALISE)
         for (m = 0; m < LANES; m = m + 1) begin
-          own = parameter_row[({27'd0, {5{1'b0}}} + m + {{(32-INDEX_BITS){1'b0}}, index_3} * LANES) * 32 +: 32];
+          own = parameters_3[m];
           if (product)
             own[31:16] = 16'd0;
           result = {{23{normal_3[m][19]}}, normal_3[m]} * {{27{own[15]}}, own[15:0]}

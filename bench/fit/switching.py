@@ -25,7 +25,7 @@ from baco.accel.structure_law import structure_law
 from baco.accel.switching_figures import SwitchingFigures
 from baco.accel.synthesis.memories import nand2_charge_j
 from baco.accel.synthesis.power import KINDS, Power
-from baco.accel.synthesis.report import CellDesign, in_cells
+from baco.accel.synthesis.report import GOALS, CellDesign, in_cells
 from baco.accel.technology import Technology, technology, technology_names
 from baco.bench.fit.fitting import rounded
 from baco.common.files import atomic_write
@@ -250,8 +250,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("name", help="of the technology")
     parser.add_argument("liberty", type=Path, nargs="+", help="files of its cells")
     parser.add_argument("--runs", type=int, default=26, help="products that are run")
+    parser.add_argument("--optimise", choices=GOALS, default=GOALS[0], help="what the netlist is made for")
     given = parser.parse_args(arguments)
-    design = in_cells(MACHINE, given.liberty)
+    design = in_cells(MACHINE, given.liberty, optimise=given.optimise)
     runs = measured(MACHINE, design, cases(MACHINE, given.runs))
     figures = fit(runs, MACHINE, nand2_charge_j(design.library) * 1e12)
     for run in runs:
