@@ -443,17 +443,20 @@ class Accelerator(BaseModel, metaclass=_Checked):
         """The clock that it closes at before layout in its technology; None where clocks are assumed."""
         return technology(self.technology).closes_at_mhz(self, float(self.dim))
 
-    def in_technology(self, given: Iterable[str], dim: int | None = None) -> Accelerator:
+    def in_technology(
+        self, given: Iterable[str], dim: int | None = None, *, units: bool = False
+    ) -> Accelerator:
         """Itself with what its technology decides of what was not given: its clock, with main memory's GB/s as they are, and energies.
 
         Args:
             given: names of the fields that somebody chose.
             dim: side that the clock must hold for; its own by default.
+            units: whether it must hold with row functions, too.
 
         Raises InputError where the clock that was given is more than it closes at.
         """
         chosen, silicon = set(given), technology(self.technology)
-        most = silicon.closes_at_mhz(self, float(dim or self.dim))
+        most = self._most_mhz(dim, units)
         changes: dict[str, Any] = {}
         if most is not None and "clock_mhz" not in chosen:
             mhz = float(_FOUR_DIGITS.create_decimal_from_float(most))
@@ -462,19 +465,25 @@ class Accelerator(BaseModel, metaclass=_Checked):
                 changes["dram_bytes_per_cycle"] = min(self.memory_gb_s * 1e3 / mhz, 65_536.0)
         elif most is not None and self.clock_mhz > most:
             raise InputError(
-                f"clock_mhz: in {self.technology} a side of {dim or self.dim} closes at {most:.4g} MHz before layout, not at"
-                f" {self.clock_mhz:g}",
+                f"clock_mhz: in {self.technology} a side of {dim or self.dim}{' with row functions' if units else ''} closes at"
+                f" {most:.4g} MHz before layout, not at {self.clock_mhz:g}",
                 hint=f"give less, or leave it out; in technology {PUBLISHED} any clock is assumed to be met",
             )
         if silicon.energy and "energy" not in chosen:
             changes["energy"] = self.energy.model_dump() | silicon.energy
         return self.replace(**changes) if changes else self
 
-    def closing(self, dim: int | None = None) -> Accelerator:
-        """Itself, with less of a clock where it would not close in its technology, and main memory's GB/s as they are; `dim` as of
-        `in_technology`."""
-        most = technology(self.technology).closes_at_mhz(self, float(dim or self.dim))
-        return self if most is None or self.clock_mhz <= most else self.in_technology({"energy"}, dim)
+    def closing(self, dim: int | None = None, *, units: bool = False) -> Accelerator:
+        """Itself, with less of a clock where it would not close in its technology, and main memory's GB/s as they are; `dim` and
+        `units` as of `in_technology`."""
+        most = self._most_mhz(dim, units)
+        closes = most is None or self.clock_mhz <= most
+        return self if closes else self.in_technology({"energy"}, dim, units=units)
+
+    def _most_mhz(self, dim: int | None, units: bool) -> float | None:
+        features = self.features.model_dump() | {"row_functions": True}
+        machine = self.replace(features=features) if units else self
+        return technology(self.technology).closes_at_mhz(machine, float(dim or self.dim))
 
     @property
     def memory_gb_s(self) -> float:

@@ -140,7 +140,7 @@ class DesignSpace(Shown):
         for (name, values), place in reversed([*zip(self.settings, choice, strict=True)]):
             base = base.with_setting(name, values[place])
         if self.settings:
-            base = base.closing(max(self.dim))
+            base = base.closing(max(self.dim), units=self.search_units)
         return dataclasses.replace(self, base=base, settings=()) if self.settings else self
 
     @property
@@ -380,9 +380,8 @@ class DesignSpace(Shown):
         """What a file must fix to a reader who knows the preset and what the technology decides by itself."""
         preset, decided = load_accelerator("gemmini-default"), ("clock_mhz", "dram_bytes_per_cycle", "energy")
         usual = self.base.replace(**{name: getattr(preset, name) for name in decided})
-        usual = preset.replace(
-            **{name: getattr(usual.in_technology((), max(self.dim)), name) for name in decided}
-        )
+        usual = usual.in_technology((), max(self.dim), units=self.search_units)
+        usual = preset.replace(**{name: getattr(usual, name) for name in decided})
         unsaid = {"name", "technology", *SEARCHED}
         # what a table of energies lacks is said here, too
         own, other = (

@@ -16,7 +16,7 @@ IDLE = ("leakage_mw_per_mm2", "clock_pj_per_mm2")
 def in_technology(space: DesignSpace, name: str) -> DesignSpace:
     """The space in a technology.
 
-    Its clock is what the largest side closes at there (main memory keeps its GB/s), or 1 GHz where clocks are assumed;
+    Its clock is what the largest side closes at there, with all units that it may have (main memory keeps its GB/s), or 1 GHz where clocks are assumed;
     clocks are no longer searched, since the supplies that others need are known of published machines alone. A bound on
     area stays as many times the area of Gemmini's default machine. Raises InputError for an unknown technology.
     """
@@ -33,7 +33,7 @@ def in_technology(space: DesignSpace, name: str) -> DesignSpace:
         changes |= {"clock_mhz": mhz, "dram_bytes_per_cycle": memory_gb_s * 1e3 / mhz}
     moved = dataclasses.replace(
         space,
-        base=base.replace(**changes).in_technology((), max(space.dim)),
+        base=base.replace(**changes).in_technology((), max(space.dim), units=space.search_units),
         settings=tuple(one for one in space.settings if one[0] != "clock_mhz" or silicon.period is None),
         doc=None,
     )

@@ -142,14 +142,14 @@ def _in_its_technology(base: Accelerator, memory_gb_s: float, file: SpaceFile, d
     """The base with the clock and energies of the technology that the space names, or, where its base's file does, at a clock that
     the largest side closes at; at a clock that the space fixes in a measured technology, main memory has as many GB/s as the base by
     itself, unless the space says. Raises InputError for a clock that the space fixes and that it does not close at."""
-    side = max(_values(file.dim))
+    side, units = max(_values(file.dim)), _searches_units(file)
     named = [
         place
         for place in (("technology",), ("fixed", "technology"), ("fixed", "clock_mhz"))
         if (place[-1] in file.fixed if place[0] == "fixed" else file.technology is not None)
     ]
     if not named:
-        return base.closing(side)
+        return base.closing(side, units=units)
     if file.technology is not None:
         base = base.replace(technology=file.technology)
     chosen = {*file.fixed} | ({"energy"} if named[0][-1] == "clock_mhz" else set())
@@ -162,9 +162,13 @@ def _in_its_technology(base: Accelerator, memory_gb_s: float, file: SpaceFile, d
         unsaid = {name: value for name, value in decided.items() if name not in own}
         base = base.replace(energy=base.energy.model_dump() | unsaid)
     try:
-        return base.in_technology(chosen, side)
+        return base.in_technology(chosen, side, units=units)
     except InputError as error:
         raise InputError(error.message, location=doc.location(named[0]), hint=error.hint) from None
+
+
+def _searches_units(file: SpaceFile) -> bool:
+    return file.units is not None and len(set(file.units)) > 1
 
 
 def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
@@ -196,6 +200,8 @@ def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
     memory_gb_s = base.memory_gb_s
     if file.fixed:
         base = parse_model(Accelerator, doc, ("fixed",), defaults=base.model_dump(mode="json"))
+    if file.units is not None:
+        base = with_units(base, "none" not in file.units)
     base = _in_its_technology(base, memory_gb_s, file, doc)
     if base.features.normalizations and (file.rules == "reference" or base.timing == "gemmini"):
         reason = "no programs run" if file.rules == "reference" else "there is no model of their cycles"
@@ -206,8 +212,6 @@ def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
             location=doc.location(("fixed", "features", "normalizations") if given else ("base",), key=given),
             hint="leave features.normalizations off",
         )
-    if file.units is not None:
-        base = with_units(base, "none" not in file.units)
     settings = tuple(
         (name, _values(given)) for name in SETTINGS if (given := getattr(file.settings, name)) is not None
     )
@@ -222,7 +226,7 @@ def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
         double_buffer=file.double_buffer,
         constraints=file.constraints,
         networks=tuple(n.model_copy(update={"network": _beside(folder, n.network)}) for n in file.networks),
-        search_units=file.units is not None and len(set(file.units)) > 1,
+        search_units=_searches_units(file),
         settings=settings,
         doc=doc,
     )

@@ -39,7 +39,7 @@ from tests.accel.synthesis.tiny_library import tiny_file
 
 LOGIC = {"register_bits": 7.0, "partial_products": 5.0, "adder_bits": 6.0, "multiplexer_bits": 2.0}
 BANKS = BankLaw(bank=1000.0, sqrt_bits=20.0, width=50.0, bits=0.5)
-PERIOD = PeriodLaw(base=5.0, log_dim=0.5, log_entries=1.0, chained=2.0, normalizer=3.0, row_functions=15.0)
+PERIOD = PeriodLaw(base=5.0, log_dim=0.5, log_entries=1.0, chained=2.0, normalizer=3.0, row_functions=12.0)
 MINE = Technology(
     name="mine", logic_um2=LOGIC, memories=BANKS, period=PERIOD, energy={"leakage_mw_per_mm2": 1.5}
 )
@@ -159,6 +159,23 @@ def test_spaces_take_a_technology_and_the_clock_of_their_largest_side() -> None:
         with pytest.raises(InputError, match=r"technology|closes at") as caught:
             space_of(values)
         assert caught.value.location is not None
+
+
+def test_a_clock_holds_with_the_row_functions_that_designs_may_have() -> None:
+    for units, most in (
+        (["none"], 1e3 / (5 + 0.5 * 3 + np.log2(28))),
+        (["none", "row_functions"], 1e3 / 12),
+        (["row_functions"], 1e3 / 12),
+    ):
+        space = space_of({"technology": "mine", "dim": [8], "units": units})
+        assert most * 0.999 < space.base.clock_mhz <= most
+        assert in_technology(space_of({"units": units, "dim": [8]}), "mine").base == space.base
+        machine = space.accelerator(8, 64, 256, units="row_functions" in units)
+        assert machine.features.row_functions == ("row_functions" in units)
+        assert load_accelerator(Path(_written(machine))).clock_mhz == space.base.clock_mhz
+        assert space_of({}, like=dict(_document(space.to_yaml()))).base == space.base
+    with pytest.raises(InputError, match=r"a side of 8 with row functions closes at 83\.33 MHz"):
+        space_of({"technology": "mine", "dim": [8], "units": ["none", "row_functions"], "fixed": {"clock_mhz": 84.0}})  # fmt: skip
 
 
 def test_a_space_goes_to_a_technology_with_all_that_it_decides() -> None:
@@ -367,7 +384,7 @@ def test_laws_are_recovered_from_netlists_that_follow_them(
         logic = sum(LOGIC[name] * counts[name] for name in QUANTITIES) / 1e6
         entries = machine.load_entries + machine.execute_entries + machine.store_entries
         ns = 5 + 0.5 * np.log2(machine.dim) + np.log2(entries) + 2 * (machine.tile_rows - 1)
-        ns = max(ns, 3 * machine.dim * machine.features.normalizations, 15 * machine.features.row_functions)
+        ns = max(ns, 3 * machine.dim * machine.features.normalizations, 12 * machine.features.row_functions)
         return SimpleNamespace(
             logic_mm2=logic, memories_mm2=0.1, clock_mhz=1e3 / ns, leakage_mw=2 * (logic + 0.1), modules=[]
         )
