@@ -153,6 +153,11 @@ def _integer_forms() -> Iterator[tuple[str, Quantiser]]:
             f"int4 weights, scales of channels{name}",
             Quantiser(weight_format="int4", weight_scales="channel", bias_correction=corrected),
         )
+    yield "int4 weights, errors compensated", Quantiser(weight_format="int4", weight_rounding="compensated")
+    yield (
+        "int4 weights, scales of channels, errors compensated",
+        Quantiser(weight_format="int4", weight_scales="channel", weight_rounding="compensated"),
+    )
 
 
 #: Formats of weights and activations alike.

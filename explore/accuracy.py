@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 
 
 _FILE = "accuracy.json"
-#: What is tried for a bound, one after the other until it is kept: other scales, which cost nothing; equalised channels, which do
-#: neither; scales of channels, which the hardware or the host must apply.
+#: What is tried for a bound, one after the other until it is kept: other scales, which cost nothing; errors of rounding that are
+#: compensated, and equalised channels, which do neither; scales of channels, which the hardware or the host must apply.
 _STAGES = [
     [Quantiser(observer, **options) for observer in OBSERVERS]
     for options in (
         {},
+        {"weight_rounding": "compensated"},
         {"equalisation": True},
         {"weight_scales": "channel"},
         {"weight_scales": "channel", "equalisation": True},

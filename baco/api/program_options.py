@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ProgramSource: TypeAlias = Union[Layer, TensorProgram, "BoundLaunch", Unit, QuantisedModel, NetworkSource]
 Array = np.ndarray[Any, Any]
 #: Options that say something of networks alone.
-_OF_QUANTISERS = ("scales", "observer", "weight_format", "weight_scales", "equalisation")
+_OF_QUANTISERS = ("scales", "observer", "weight_format", "weight_scales", "weight_rounding", "equalisation")
 _OF_NETWORKS = (
     *("inputs", "data", "layers", *_OF_QUANTISERS),
     *("mappings", "fusion", "try_schedules", "check_layers"),
@@ -64,6 +64,8 @@ class CompileOptions:
         observer: where scales of activations end: `mse`, `min-max`, `percentile` or `entropy`.
         weight_format: of a network's trained weights: `int8`, or `int4`, which lie two a byte where the accelerator has `packed_weights`.
         weight_scales: one for all weights of a layer, `tensor`, or one for each `channel` of its output.
+        weight_rounding: of trained weights: `nearest`, or `compensated`: one after the other, those still to come taking back what
+            rounded ones add to sums of the samples.
         equalisation: channels of neighbouring layers are brought to like ranges first, by powers of two.
         seed: of random contents.
         check: the program compares its results itself, and exits with 1 where they differ.
@@ -94,6 +96,7 @@ class CompileOptions:
     observer: str = "mse"
     weight_format: str = "int8"
     weight_scales: str = "tensor"
+    weight_rounding: str = "nearest"
     equalisation: bool = False
     seed: int = 0
     check: bool = False

@@ -139,6 +139,8 @@ class NetworkOptions:
         weight_format: Of trained weights: int8, or int4, which lie two a byte where the accelerator has packed_weights.
         weight_scales (WHOSE): One for all weights of a layer, tensor, or one for each channel of its output, which machines with
             requantization apply on the way out and the host core else.
+        weight_rounding (HOW): Of trained weights: nearest, or compensated: one after the other, those still to come taking back what
+            rounded ones add to sums of the samples.
         equalisation: Channels of neighbouring layers are brought to like ranges first, by powers of two.
         mappings (WHOSE): On the design of a study's folder: 'study' takes its mappings where they are best, 'compiler' none.
         fusion: Operators whose results need not reach main memory (attention's scores, softmax and values; convolutions in a row) run
@@ -158,6 +160,7 @@ class NetworkOptions:
     observer: str = "mse"
     weight_format: str = "int8"
     weight_scales: str = "tensor"
+    weight_rounding: str = "nearest"
     equalisation: bool = False
     mappings: str = "study"
     fusion: bool | None = None

@@ -75,6 +75,7 @@ def compile_options(
         observer=network.observer,
         weight_format=network.weight_format,
         weight_scales=network.weight_scales,
+        weight_rounding=network.weight_rounding,
         equalisation=network.equalisation,
         seed=program.seed,
         mappings=network.mappings,

@@ -12,6 +12,7 @@ import numpy as np
 
 from baco.common.errors import InputError, Location
 from baco.compiler.network.calibrate import Ranges
+from baco.compiler.network.compensation import Moments, ReadMoments
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.joined import joins_outside
 from baco.compiler.network.least_error import images_inside
@@ -57,6 +58,7 @@ class IntegerBuilder:
         real: Container[str] = (),
         *,
         given: bool = False,
+        moments: ReadMoments | None = None,
     ) -> None:
         #: Of tensors whose whole numbers the model gives, as they are stored.
         self.encodings = {name: one.stored for name, one in (encodings or {}).items()}
@@ -71,6 +73,7 @@ class IntegerBuilder:
         self.parameters = parameters
         self.ranges = ranges
         self.quantiser = quantiser
+        self._moments = moments
         self.values: dict[str, IntegerTensor] = {}
         self.constants: dict[str, np.ndarray] = {}
         self.operators: list[IntegerOperator] = []
@@ -163,6 +166,10 @@ class IntegerBuilder:
             scale, zero = encoding.scale, encoding.zero
         self.values[unique] = IntegerTensor(unique, tuple(shape), dtype, scale, role, zero, encoding)
         return dense(unique, shape)
+
+    def moments(self, weight: str) -> Moments | None:
+        """Of what is multiplied by trained weights, by their name, where these are rounded one after the other."""
+        return None if self._moments is None else self._moments.of(weight)
 
     def constant(
         self, name: str, array: np.ndarray, scale: float = 1.0, encoding: Encoding | None = None

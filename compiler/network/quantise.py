@@ -33,6 +33,7 @@ from baco.compiler.network.calibrate import (
     needed,
     random_samples,
 )
+from baco.compiler.network.compensation import ReadMoments
 from baco.compiler.network.cones import table_cones
 from baco.compiler.network.equalise import equalised
 from baco.compiler.network.given import given_encodings
@@ -169,8 +170,8 @@ class Calibration:
     ) -> None:
         self._parameters, self._seed = Parameters(network.source, seed), seed
         network = runnable(network, self._parameters, layers, quantiser)
-        calibrated = list(samples or random_samples(network, seed))[: quantiser.calibration]
-        self._ranges = calibrate(network, self._parameters, calibrated, quantiser.observer)
+        self._samples = list(samples or random_samples(network, seed))[: quantiser.calibration]
+        self._ranges = calibrate(network, self._parameters, self._samples, quantiser.observer)
         network, masks = fold_computed_masks(network, self._ranges, strict=bool(samples))
         self._network = needed(network)
         check_ranges(self._network, self._ranges, masks)
@@ -183,7 +184,12 @@ class Calibration:
 
         Raises as `quantise`.
         """
-        return _integers(self._network, self._parameters, self._ranges, quantiser, self._seed)
+        known = self._network, self._parameters, self._ranges, quantiser, self._seed
+        found = _integers(*known)
+        if quantiser.weight_rounding == "nearest":
+            return found
+        runs = [quantise_inputs(found, sample) for sample in self._samples]
+        return _integers(*known, moments=ReadMoments(found, runs))
 
 
 def quantise_given(network: Network, seed: int = 0) -> QuantisedNetwork:
@@ -221,12 +227,13 @@ def _integers(
     seed: int,
     *,
     given: bool = False,
+    moments: ReadMoments | None = None,
 ) -> QuantisedNetwork:
     network = settle_requantisations(network, ranges)
     indices = index_inputs(network)
     encodings = given_encodings(network, indices)
     reals = given_floats.real_tensors(network, encodings, indices, given=given)
-    b = IntegerBuilder(network, parameters, ranges, quantiser, encodings, reals, given=given)
+    b = IntegerBuilder(network, parameters, ranges, quantiser, encodings, reals, given=given, moments=moments)
     tables, skipped = table_cones(b)
     for x in network.inputs:
         if x.name in indices:

@@ -14,6 +14,8 @@ Observer: TypeAlias = Literal["mse", "min-max", "percentile", "entropy"]
 OBSERVERS: tuple[Observer, ...] = get_args(Observer)
 #: Formats of trained weights; what is computed is int8 all the same.
 WeightFormat: TypeAlias = Literal["int8", "int4"]
+#: How weights become whole numbers: each the nearest, or one after the other (`baco.compiler.network.compensation`).
+WeightRounding: TypeAlias = Literal["nearest", "compensated"]
 #: What has a scale of its own: all weights of an operator, or those of each output channel.
 WeightScales: TypeAlias = Literal["tensor", "channel"]
 
@@ -33,6 +35,7 @@ class Quantiser:
             `requantization`, else by the host core, and not to maxima over windows that ride.
         equalisation: whether channels of neighbouring layers are brought to like ranges first (`equalise.equalised`).
         int4_layers: operators, by name, whose weights are int4 where those of others are int8.
+        weight_rounding: `nearest`, or `compensated`: weights still to be rounded take back what rounded ones add to sums of the samples.
 
     Raises InputError for a choice that there is not.
     """
@@ -45,6 +48,7 @@ class Quantiser:
     weight_scales: WeightScales = "tensor"
     equalisation: bool = False
     int4_layers: tuple[str, ...] = ()
+    weight_rounding: WeightRounding = "nearest"
 
     def __post_init__(self) -> None:
         choices: list[tuple[str, str, tuple[str, ...]]] = [
@@ -52,6 +56,7 @@ class Quantiser:
             ("there is no observer", self.observer, OBSERVERS),
             ("weights cannot be", self.weight_format, get_args(WeightFormat)),
             ("scales of weights cannot be by", self.weight_scales, get_args(WeightScales)),
+            ("weights cannot be rounded", self.weight_rounding, get_args(WeightRounding)),
         ]
         for says, given, known in choices:
             if given not in known:
@@ -72,6 +77,7 @@ class Quantiser:
             f"int4 in {', '.join(self.int4_layers)}": bool(self.int4_layers),
             "scales of channels": self.by_channel,
             "equalised": self.equalisation,
+            "errors compensated": self.weight_rounding == "compensated",
         }
         return ", ".join([self.observer, *(word for word, chosen in words.items() if chosen)])
 

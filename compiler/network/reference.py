@@ -46,24 +46,28 @@ def reference_runs(network: QuantisedNetwork, runs: Sequence[Mapping[str, Array]
             values[value.name] = np.stack([_input(network, value, inputs) for inputs in runs])
         else:
             values[value.name] = np.zeros((len(runs), *value.shape), np.dtype(value.dtype))
-    everywhere = {name: _of_runs(network, len(runs), network.values[name]) for name in network.values}
+    read = read_runs(network, values, len(runs))
     for op in network.operators:
         if _takes_runs(network, op):
-            result = op.compute(lambda view: everywhere[view.value](view).read(values[view.value]))
+            result = op.compute(read)
         else:
             result = np.stack([_run_alone(network, op, values, run) for run in range(len(runs))])
-        target = everywhere[op.output.value](op.output)
+        target = _in_runs(network, op.output, len(runs))
         assert op.output.shape == result.shape[-len(op.output.shape) :] or not op.output.shape
         target.write(values[op.output.value], result)
     return values
 
 
-def _of_runs(network: QuantisedNetwork, runs: int, value: IntegerTensor) -> Callable[[View], View]:
-    """How views of a value see it in all runs."""
+def read_runs(network: QuantisedNetwork, values: Mapping[str, Array], runs: int) -> Read:
+    """How views are read in all of so many runs, whose elements are `values` as `reference_runs` gives them."""
+    return lambda view: _in_runs(network, view, runs).read(values[view.value])
+
+
+def _in_runs(network: QuantisedNetwork, view: View, runs: int) -> View:
+    value = network.values[view.value]
     if value.role == "constant":
-        return lambda view: view
-    words = math.prod(value.shape)
-    return lambda view: View(view.value, (runs, *view.shape), (words, *view.strides), view.offset)
+        return view
+    return View(view.value, (runs, *view.shape), (math.prod(value.shape), *view.strides), view.offset)
 
 
 def _run_alone(

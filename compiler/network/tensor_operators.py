@@ -160,6 +160,7 @@ def convolve(
         b.scale(source),
         b.ranges.mean(op.name),
         by_channel=b.quantiser.by_channel and e.pool is None,
+        moments=b.moments(f"{name}.weight"),
     )
     way_out = _Rescaling(b, name, e, op, quantised.scales * b.scale(source), output)
     b.emit(
@@ -275,6 +276,7 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
             b.scale(a_view),
             mean if real.ndim == 2 else None,
             by_channel=b.quantiser.by_channel and real.ndim == 2 and not vector,
+            moments=b.moments(f"{op.name}.weight") if real.ndim == 2 else None,
         )
         offsets, units = quantised.bias, quantised.scales * b.scale(a_view)
         b_view = b.constant(f"{op.name}.weight", quantised.integers, float(quantised.scales[0]))

@@ -8,6 +8,7 @@ import numpy as np
 
 from baco.accel.number_formats import FORMATS, IntegerFormat
 from baco.compiler.network.builder import IntegerBuilder
+from baco.compiler.network.compensation import Moments, compensated
 from baco.compiler.network.least_error import channel_ends, weights_end
 from baco.compiler.network.parameters import ParameterShapes
 from baco.compiler.ops.arithmetic import distinct
@@ -44,6 +45,7 @@ def quantise_weights(
     mean: np.ndarray | None = None,
     *,
     by_channel: bool = False,
+    moments: Moments | None = None,
 ) -> QuantisedWeights:
     """Weights and bias for inputs of the scale `source`.
 
@@ -55,6 +57,7 @@ def quantise_weights(
         weight: real [..., input channels of a group, output channels].
         mean: of every input channel, or None: the bias stays as it is.
         by_channel: every output channel has a scale of its own.
+        moments: of what is read, for weights that are rounded one after the other; None: each becomes the nearest.
     """
     shape, weight = weight.shape, distinct(weight)
     if not np.isfinite(weight).all() or (bias is not None and not np.isfinite(bias).all()):
@@ -66,13 +69,18 @@ def quantise_weights(
     if room < 2**24:
         raise b.error(op, f"sums of {fan_in} products do not fit into 32 bits")
     if bias is None or not bias.any():
-        return QuantisedWeights(_rounded(weight, scales, form, shape), None, scales)
+        return QuantisedWeights(_rounded(weight, scales, form, shape, moments), None, scales)
     largest = np.abs(bias) if scales.size > 1 else np.abs(bias).max(keepdims=True)
     for channel in np.flatnonzero(scales < largest / (source * room)):
         scales[channel] = b.scale_for(float(largest[channel]) / (source * room) * form.high, form.high)
-    rounded = _rounded(weight, scales, form, shape)
-    if mean is not None and b.quantiser.bias_correction:
-        bias = bias - mean_error(np.broadcast_to(rounded * scales - weight, shape), mean)
+    if not b.quantiser.bias_correction:
+        mean = None
+    rounded = _rounded(weight, scales, form, shape, moments, centred=mean is not None)
+    if mean is not None:
+        difference = np.broadcast_to(rounded * scales - weight, shape)
+        bias = bias - (
+            mean_error(difference, mean) if moments is None else source * moments.mean_sums(difference)
+        )
     integers = np.clip(np.rint(bias / (scales * source)), -room, room).astype(np.int32)
     return QuantisedWeights(rounded, integers, scales)
 
@@ -95,8 +103,16 @@ def _scales(b: IntegerBuilder, weight: np.ndarray, channels: int, form: IntegerF
 
 
 def _rounded(
-    weight: np.ndarray, scales: np.ndarray, form: IntegerFormat, shape: tuple[int, ...]
+    weight: np.ndarray,
+    scales: np.ndarray,
+    form: IntegerFormat,
+    shape: tuple[int, ...],
+    moments: Moments | None,
+    *,
+    centred: bool = False,
 ) -> np.ndarray:
+    if moments is not None:
+        return compensated(np.broadcast_to(weight, shape), scales, form, moments, centred=centred)
     return np.broadcast_to(form.encode(weight / scales).astype(np.int8), shape)
 
 

@@ -100,6 +100,21 @@ class Convolution(IntegerOperator):
             y = largest(y, self.pool.kernel, self.pool.stride, self.pool.padding, (1, 1), size)
         return runs_of_images(y, read_images)
 
+    def factors(self, read: Read) -> Array:
+        """What the sums of a group read, [groups, N Q P, S R C / groups]: int8 in the order of the weights."""
+        every = windows(
+            images_of_runs(read(self.input)),
+            self.weight.shape[:2],
+            self.stride,
+            self.padding,
+            self.dilation,
+            self.size,
+            0,
+        )
+        depth = self.weight.shape[2]
+        rows = every.reshape(-1, math.prod(self.weight.shape[:2]), self.groups, depth)
+        return rows.transpose(2, 0, 1, 3).reshape(self.groups, len(rows), -1)
+
     def accesses(self) -> Dependences:
         """See `IntegerOperator`."""
         window = (self.stride, self.padding, self.dilation)
@@ -143,6 +158,11 @@ class MatMul(IntegerOperator):
         """See the class. Raises OverflowError for a sum beyond its range."""
         bias = None if self.bias is None else read(self.bias)
         return _stored(int8_products(read(self.left), read(self.right)), bias, self.relu, self.scale)
+
+    def factors(self, read: Read) -> Array:
+        """What the sums read, [1, rows, K]: `left`, of all batches."""
+        left = read(self.left)
+        return left.reshape(1, -1, left.shape[-1])
 
     def accesses(self) -> Dependences:
         """See `IntegerOperator`."""
