@@ -63,6 +63,12 @@ _MAP_FAST, _MAP_FAST_OTHERWISE = (
     _MAP.replace("-D {period_ps:.0f}", f"-script +strash;ifraig;scorr;{mapper}")
     for mapper in ("dch,-f;map,-B,0.9;topo", "&get,-n;&dch,-f;&nf;&put")
 )
+#: Without buffers in the library ABC's usual mapper (&nf) stops, and at some its older one for delay, too; the one for area does not.
+_MAP_UNBUFFERED = _MAP.replace(
+    "-D {period_ps:.0f}", "-script +strash;&get,-n;&fraig,-x;&put;scorr;dc2;dch,-f;amap;topo"
+)
+#: Functions of gates: ABC refuses libraries of fewer.
+_FEWEST = 3
 _TASK = "synthesis"
 #: Of the form of what `_front` writes, and of what `trim` writes.
 _READ = "2"
@@ -188,7 +194,10 @@ def map_design(
     jobs: dict[str, tuple[str, str]] = {}
 
     def flows(name: str) -> tuple[str, ...]:
-        return (_MAP_FAST, _MAP_FAST_OTHERWISE) if name in fast else (_MAP,)
+        buffered = bool(library.buffers())
+        if name in fast:
+            return _MAP_FAST, _MAP_FAST_OTHERWISE if buffered else _MAP_UNBUFFERED
+        return (_MAP if buffered else _MAP_UNBUFFERED,)
 
     for name, file in names.items():
         text = gzip.decompress((front / file).read_bytes()).decode()
@@ -230,10 +239,19 @@ def map_design(
 
 def check_cells(library: Library) -> None:
     """Raises InputError where the library cannot hold a design."""
-    for kind, wanted in (("flip-flop", "flip-flops"), ("gate", "gates")):
-        if not library.kinds(kind):
+    gates = library.kinds("gate")
+    functions = {pin.function for cell in gates for pin in cell.pins.values() if pin.direction == "output"}
+    for there, wanted in (
+        (library.kinds("flip-flop"), "no flip-flops"),
+        (gates, "no gates"),
+        (
+            len(functions) >= _FEWEST,
+            f"gates of {len(functions)} functions only, and ABC maps to {_FEWEST} or more",
+        ),
+    ):
+        if not there:
             raise InputError(
-                f"the library has no {wanted}: {', '.join(library.names)}",
+                f"the library has {wanted}: {', '.join(library.names)}",
                 hint="give all of its Liberty files",
             )
 

@@ -35,7 +35,7 @@ from tests.accel.synthesis.test_static_timing import (
     opensta_need_ns,
     without_ports,
 )
-from tests.accel.synthesis.tiny_library import LOAD_PS_A_FF, OWN, SETUP_PS, tiny_library
+from tests.accel.synthesis.tiny_library import LOAD_PS_A_FF, OWN, SETUP_PS, tiny_file, tiny_library
 from tests.seeds import seeds
 
 ASSUMED = Assumptions(1e-15, 20e-12, most_sinks=16, margin=0.0)
@@ -152,6 +152,19 @@ def test_it_is_proven_equal_to_the_rtl(tmp_path: Path, name: str) -> None:
     assert found.nets > flat.nets
     assert _strong(found) > 0
     (tmp_path / "rtl.v").write_text(DESIGNS[name][0])
+    (tmp_path / "gates.v").write_text(gate_verilog(found, {}, "top", counted=False))
+    run_yosys(_EQUAL, tmp_path, limit_s=300, task="test")  # raises where they are not
+
+
+@pytest.mark.parametrize("without", [("BUF",), ("BUF", "XOR2"), ("NOR2", "XOR2")], ids=str)
+def test_libraries_that_lack_cells_hold_the_same_design(tmp_path: Path, without: tuple[str, ...]) -> None:
+    """ABC's usual script stops where there is no buffer."""
+    pytest.importorskip("pyosys", reason="Yosys is not installed")
+    library = read_library([tiny_file(tmp_path, without=without)])
+    flat = mapped_design("shift and round", library, tmp_path)
+    found = resized(flat, library, replace(ASSUMED, most_sinks=4)).graph.flat
+    assert not set(found.instances) & set(without)
+    (tmp_path / "rtl.v").write_text(DESIGNS["shift and round"][0])
     (tmp_path / "gates.v").write_text(gate_verilog(found, {}, "top", counted=False))
     run_yosys(_EQUAL, tmp_path, limit_s=300, task="test")  # raises where they are not
 
