@@ -295,7 +295,9 @@ def cache_lines(
     there yet since they are of another group's, too."""
     line, cache = machine.profile.line_bytes, machine.profile.cache_bytes
     step = a.smaller(a.power(pitch) * element, line)
-    lines = rows * a.smaller(pitch * element, columns * element + line - step) / line
+    # a row begins at any multiple of the step, and reaches into a step that it does not fill
+    reach = a.up(columns * element / step) * step + line - step
+    lines = rows * a.smaller(pitch * element, reach) / line
     beside = (groups > 1.5) & (pitch > groups * columns - 0.5) & (rows * pitch * element <= cache)
     return a.where(beside, a.smaller(lines, rows * pitch * element / line / groups), lines)
 

@@ -10,7 +10,10 @@ most counts come twice, once more for every such size.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+from collections.abc import Callable
+from collections.abc import Mapping as Dictionary
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -131,6 +134,10 @@ def opens_ahead(t: BatchTiling, c: Commands) -> Tensor:
     return (t.copies[2] > LOOP) & ~spills & (kinds == 1)
 
 
+#: Cycles (B,) of the host core by the first words of names in `HOST_FEATURES`.
+HostCost: TypeAlias = Callable[..., Tensor]
+
+
 class MoveKinds(NamedTuple):
     """Something of the moves of explicit code, (B,) each."""
 
@@ -179,6 +186,26 @@ def host_features(t: BatchTiling, c: Commands) -> list[Tensor]:
     scale = tensors.power(issued.alive(), _POWER)
     counts = [*issued.visits(), *issued.fills(), *issued.operands(), *issued.sums(), *issued.passes()]
     return [one * scale for one in counts]
+
+
+def host_costs(
+    t: BatchTiling, c: Commands, fitted: Dictionary[str, float]
+) -> tuple[HostCost, Tensor, Tensor]:
+    """Of the host core: cycles by the kinds of features that are asked for, of all, and of moves between passes."""
+    features = host_features(t, c)
+    costs = {name: one * fitted[name] for name, one in zip(HOST_FEATURES, features, strict=True)}
+    zero = torch.zeros_like(c.visits)
+
+    def cost_of(*kinds: str) -> Tensor:
+        return functools.reduce(
+            torch.add, (cost for name, cost in costs.items() if name.partition("_")[0] in kinds)
+        )
+
+    def paced_cost(kind: str) -> Tensor:
+        return torch.where(costs[f"{kind}_paced"] > 0, cost_of(kind), zero)
+
+    paced = functools.reduce(torch.add, map(paced_cost, ("weights", "inputs", "opening", "stores")))
+    return cost_of, functools.reduce(torch.add, costs.values()), paced
 
 
 class _Issued:

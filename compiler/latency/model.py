@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Sequence
 from collections.abc import Mapping as Dictionary
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from baco.accel.config import Accelerator
 from baco.common import tensors
-from baco.compiler.analysis.traffic import RowTransfer, rows_read, rows_written
+from baco.compiler.analysis.traffic import RowTransfer
 from baco.compiler.latency.arrays import TensorArrays
 from baco.compiler.latency.batch import HardwareBatch, LayerBatch, Resource
 from baco.compiler.latency.cached import cache_cycles
@@ -29,15 +29,17 @@ from baco.compiler.latency.host import (
     HOST_FEATURES,
     MoveKinds,
     by_blocks,
-    host_features,
+    host_costs,
     opens_ahead,
     paced_moves,
     paces_stores,
     stores_of_a_tile,
 )
+from baco.compiler.latency.issued import issued_cycles
 from baco.compiler.latency.macro import is_macro, macro_latency, schedule_latency
 from baco.compiler.latency.prediction import TERMS, InstructionLatency
 from baco.compiler.latency.tiling import BatchTiling, make_tiling
+from baco.compiler.latency.transfers import Transfers, transfers
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.batch import MappingBatch
 from baco.compiler.mapping.nest import Mapping
@@ -256,61 +258,6 @@ def _join(power: float, one: Tensor, other: Tensor) -> Tensor:
     return most * tensors.power(1.0 + tensors.power(share, power), 1 / power)
 
 
-@dataclass(frozen=True)
-class _Traffic:
-    """What the moves of a batch bring and take away."""
-
-    weights: RowTransfer
-    inputs: RowTransfer
-    results: RowTransfer
-    sums_out: RowTransfer
-    sums_in: RowTransfer
-    bias: RowTransfer
-    residual: RowTransfer
-
-    @property
-    def opening(self) -> RowTransfer:
-        """What a tile of results begins with."""
-        return self.bias + self.residual + self.sums_in
-
-    @property
-    def stored(self) -> RowTransfer:
-        """What of it leaves."""
-        return self.results + self.sums_out
-
-
-def _traffic(t: BatchTiling, c: Commands, again: Tensor) -> _Traffic:
-    """`again`: how often sums leave beside results."""
-    layer, a, machine = t.layer, t.a, t.hardware
-
-    def read(spans: Tensor, useful: Tensor, pitch: Tensor, aligned: Tensor) -> RowTransfer:
-        return rows_read(a, machine, spans, useful, pitch, aligned)
-
-    def written(spans: Tensor, useful: Tensor, aligned: Tensor) -> RowTransfer:
-        return rows_written(a, machine, spans, useful, aligned)
-
-    def alignment(*numbers: Tensor) -> Tensor:
-        return functools.reduce(torch.minimum, map(a.power, numbers))
-
-    weight_aligned = alignment(layer.weight_pitch, t.block["K"])
-    size = layer.weight_size
-    weights = read(c.weight_spans, c.weight_bytes * size, layer.weight_pitch * size, weight_aligned * size)
-    input_aligned = alignment(layer.input_pitch, t.block["C"])
-    inputs = read(c.input_spans, c.input_bytes, layer.input_pitch * t.column.step, input_aligned)
-    tile_aligned = alignment(torch.minimum(t.tile["K"], t.dim), t.block["K"])
-    out_aligned = torch.minimum(a.power(layer.output_pitch), tile_aligned)
-    size = torch.where(layer.raw > 0, 4.0, 1.0).to(c.visits.dtype)
-    results = written(c.result_spans, c.result_spans * c.result_columns * size, out_aligned * size)
-    sum_rows, residual_rows = c.result_rows * again, c.result_rows * layer.residual
-    sum_bytes = sum_rows * c.result_columns * 4
-    sums_out = written(sum_rows, sum_bytes, out_aligned * 4)
-    sums_in = read(sum_rows, sum_bytes, layer.output_pitch * 4, out_aligned * 4)
-    bias_bytes = c.bias_loads * c.result_columns * 4
-    bias = read(c.bias_loads, bias_bytes, bias_bytes * 0 + 4096, tile_aligned * 4)
-    residual = read(residual_rows, residual_rows * c.result_columns, layer.output_pitch, out_aligned)
-    return _Traffic(weights, inputs, results, sums_out, sums_in, bias, residual)
-
-
 def _paced(hw: HardwareBatch, moved: RowTransfer) -> Tensor:
     """Cycles by the width of the channel and of the port."""
     return torch.maximum(moved.bytes / hw.bandwidth, moved.beats)
@@ -321,7 +268,7 @@ def _read_cycles(hw: HardwareBatch, moved: RowTransfer, rows: Tensor) -> Tensor:
     return torch.maximum(torch.maximum(_paced(hw, moved), waiting), torch.maximum(rows, moved.requests))
 
 
-def _memory_cycles(t: BatchTiling, c: Commands, traffic: _Traffic, again: Tensor) -> tuple[Tensor, ...]:
+def _memory_cycles(t: BatchTiling, c: Commands, traffic: Transfers, again: Tensor) -> tuple[Tensor, ...]:
     """Of loads of weights, of inputs, of what opens tiles, and of stores."""
     layer, hw = t.layer, t.hardware
     opening_rows = c.result_rows * (layer.bias + layer.residual + again)
@@ -368,26 +315,6 @@ def _awaited(t: BatchTiling, c: Commands) -> MoveKinds:
     )
 
 
-def _host_costs(
-    t: BatchTiling, c: Commands, fitted: Constants
-) -> tuple[Callable[..., Tensor], Tensor, Tensor]:
-    """Of the host core: cycles by the kinds of features that are asked for, of all, and of moves between passes."""
-    features = host_features(t, c)
-    costs = {name: one * fitted.host[name] for name, one in zip(HOST_FEATURES, features, strict=True)}
-    zero = torch.zeros_like(c.visits)
-
-    def cost_of(*kinds: str) -> Tensor:
-        return functools.reduce(
-            torch.add, (cost for name, cost in costs.items() if name.partition("_")[0] in kinds)
-        )
-
-    def paced_cost(kind: str) -> Tensor:
-        return torch.where(costs[f"{kind}_paced"] > 0, cost_of(kind), zero)
-
-    paced = functools.reduce(torch.add, map(paced_cost, ("weights", "inputs", "opening", "stores")))
-    return cost_of, functools.reduce(torch.add, costs.values()), paced
-
-
 def measure_work(t: BatchTiling, c: Commands, fitted: Constants) -> BusyCycles:
     """What the commands of a batch keep busy."""
     hw, zero = t.hardware, torch.zeros_like(c.visits)
@@ -398,13 +325,13 @@ def measure_work(t: BatchTiling, c: Commands, fitted: Constants) -> BusyCycles:
     def late(early: Tensor, value: Tensor) -> Tensor:
         return torch.where(early, zero, value)
 
-    cost_of, host, paced = _host_costs(t, c, fitted)
+    cost_of, host, paced = host_costs(t, c, fitted.host)
     window = cost_of("column", "window", "weight", "beat")
     host_loads = late(copies_w, cost_of("weights")) + late(copies_i, cost_of("inputs", "zeros"))
     host_stores = late(copies_o, cost_of("stores")) + late(opened_early, cost_of("opening"))
 
     again = c.sum_stores / c.stores.clamp_min(1e-9)
-    traffic = _traffic(t, c, again)
+    traffic = transfers(t, c, again)
     weights, inputs, bias, residual = traffic.weights, traffic.inputs, traffic.bias, traffic.residual
     results, sums_out, sums_in = traffic.results, traffic.sums_out, traffic.sums_in
     weight_cycles, input_cycles, opening_cycles, store_cycles = _memory_cycles(t, c, traffic, again)
@@ -459,6 +386,21 @@ def measure_work(t: BatchTiling, c: Commands, fitted: Constants) -> BusyCycles:
     )
 
 
+def looked_at(
+    predicted: InstructionLatency,
+    layers: LayerBatch,
+    mappings: MappingBatch,
+    hardware: HardwareBatch,
+    macro: Tensor,
+) -> InstructionLatency:
+    """The latency of a batch, where commands come in turn with the cycles of explicit code that `issued_cycles` goes through."""
+    if not hardware.profile.in_turn or bool(macro.all()):
+        return predicted
+    tiling = make_tiling(layers, mappings, hardware, TensorArrays())
+    issued = issued_cycles(tiling, count_commands(tiling), constants(hardware.timing).host, ~macro)
+    return predicted._replace(cycles=torch.where(issued.isnan(), predicted.cycles, issued))
+
+
 def predict_layers(
     layers: Sequence[Layer],
     how: Sequence[Schedule | Mapping],
@@ -502,7 +444,8 @@ def predict_changed(
         hardware = HardwareBatch.of([accelerators[number] for number in places])
         batch, rows, macro = LayerBatch.of(inner), MappingBatch.of(mappings), torch.tensor(macros)
         for twice, ones in zip(changes, found, strict=True):
-            predicted = latency(batch, rows, hardware if twice is None else hardware.doubled(twice), macro)
+            machines = hardware if twice is None else hardware.doubled(twice)
+            predicted = looked_at(latency(batch, rows, machines, macro), batch, rows, machines, macro)
             first = torch.tensor(before, dtype=predicted.cycles.dtype) / (2.0 if twice == "issue" else 1.0)
             terms = predicted.terms.clone()
             terms[TERMS.index("start")] += first
