@@ -154,6 +154,10 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
         text = f"{len(found)} chains of {kind}: {mean:.3f} times the cycles (geometric mean), {max(found, default=0):.3f} at worst."
         return text if found else ""
 
+    taken = [row for row in rows if row["fused"] is not None and not row["reason"]]
+    slower = [f"{row['chain']} {_ratio(row):.4f}" for row in taken if _ratio(row) > 1]
+    chosen = f"The compiler takes {len(taken)}, of which {', '.join(slower) or 'none'} {'is' if len(slower) < 2 else 'are'} slower."
+
     return page_of(
         "Two operators as one unit, and one by one",
         f"On {rows[0]['machine']}, measured on the RTL, every result equal to integers; seeds: {seeds}, of which the"
@@ -183,6 +187,7 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
         ),
         means("products", PRODUCT_CHAINS),
         means("convolutions", CONVOLUTION_CHAINS),
+        chosen,
     )
 
 
