@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -29,6 +29,7 @@ from baco.compiler.schedules.schedule import (
 )
 from baco.compiler.styles.macros.cycles import MacroCycles
 from baco.compiler.styles.macros.estimate import (
+    commands_share,
     conv_cycles,
     expansion_cycles,
     macro_choice_cycles,
@@ -49,6 +50,8 @@ _MOST_COLUMNS = 1 << 16
 _ALIKE, _WORTH = 0.01, 0.2
 #: Tilings of a macro whose runs are looked at one by one.
 LOOKED_AT = 48
+#: The fastest of them, commands of whose runs are looked at one by one.
+_BY_COMMANDS = 8
 #: Runs of the original's loop macros that are this many times shorter than the memories allow begin sooner and leave the array
 #: waiting less at the end.
 _SHARES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
@@ -117,16 +120,24 @@ def choices(
     """
     candidates: list[ScheduleChoice] = []
     defaults: list[ScheduleChoice] = []
+    waits = PROFILES[accelerator.timing].runs_wait
     if style != "explicit":
-        candidates += _products(layer, accelerator, best, blocks, climbing=climbing)
+        several = max(best, _BY_COMMANDS) if waits else best
+        found = [_products(layer, accelerator, several, blocks, climbing=climbing)]
         if blocks is None:
-            candidates += _convolutions(layer, accelerator, best, climbing=climbing)
-            defaults = _default(layer, accelerator)
+            found += [
+                _convolutions(layer, accelerator, several, climbing=climbing),
+                _default(layer, accelerator),
+            ]
+        if waits:
+            found = _by_commands(layer, accelerator, found)
+        candidates += [choice for choices_of in found[:2] for choice in choices_of[:best]]
+        defaults = [choice for choices_of in found[2:] for choice in choices_of]
     if style != "macro":
         candidates += _explicit(layer, accelerator, best, blocks)
         if blocks is None:
             candidates += _packed(layer, accelerator, best)
-    doubt = _DOUBT_WHERE_RUNS_WAIT if PROFILES[accelerator.timing].runs_wait else DOUBT
+    doubt = _DOUBT_WHERE_RUNS_WAIT if waits else DOUBT
     candidates = sorted([*candidates, *defaults], key=lambda one: _doubted(one, doubt))
     default = min(defaults, key=lambda one: one.cycles, default=None)
     if default is not None and not _ahead(candidates[0], default, doubt):
@@ -163,6 +174,22 @@ def _reasons(layer: Layer, accelerator: Accelerator) -> list[str]:
         except InfeasibleError as error:
             reasons.append(error.message)
     return list(dict.fromkeys(reasons))
+
+
+def _by_commands(
+    layer: Layer, accelerator: Accelerator, found: Sequence[list[ScheduleChoice]]
+) -> list[list[ScheduleChoice]]:
+    """The same, each sorted, with cycles by the commands of runs one by one, unless those of one are too many to be looked at."""
+    closer: list[list[ScheduleChoice]] = []
+    for choices_of in found:
+        closer.append([])
+        for choice in choices_of:
+            assert isinstance(choice.schedule, LoopWsSchedule | LoopConvSchedule)
+            share = commands_share(layer, choice.schedule, accelerator)
+            if share is None:
+                return list(found)
+            closer[-1].append(replace(choice, cycles=choice.cycles * share))
+    return [sorted(choices_of, key=lambda choice: choice.cycles) for choices_of in closer]
 
 
 def _default(layer: Layer, accelerator: Accelerator) -> list[ScheduleChoice]:

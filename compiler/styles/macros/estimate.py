@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from baco.compiler.analysis.traffic import MachineRates
 from baco.compiler.host_core import CACHE_BYTES, LINE_BYTES, MISS_CYCLES
 from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
+from baco.compiler.styles.macros.command_stream import MacroRun, stream_cycles
 from baco.compiler.styles.macros.conv_pipeline import conv_pipeline
 from baco.compiler.styles.macros.cycles import (
     ConvTile,
@@ -28,11 +30,14 @@ from baco.compiler.styles.macros.first_run import with_first_run
 from baco.compiler.styles.macros.loop_conv_check import AXES, plan_loop_conv
 from baco.compiler.styles.macros.loop_ws import Product, check_loop_ws
 from baco.compiler.styles.macros.product_pipeline import product_pipeline
+from baco.compiler.styles.macros.sent_commands import macro_runs_of
 
 Numbers = NDArray[np.float64]
 #: What it costs the host core to clear a word of expanded weights, to begin a row of a group, and to copy an element, cache
 #: misses apart: measured on 9 to 81 KiB of expanded weights.
 _CLEAR, _BEGIN, _COPY = 4.6, 2.0, 5.0
+#: Commands of a layer that are gone through one by one, at most.
+_MOST_COMMANDS = 6000
 
 
 def macro_cycles(
@@ -45,13 +50,17 @@ def macro_cycles(
     InfeasibleError if it cannot be carried out."""
     machine = MachineRates.of(accelerator) if machine is None else machine
     numbers, tile = macro_numbers(layer, schedule, accelerator)
-    return _one_by_one(machine, schedule, numbers, tile) or macro_runs(NUMPY, machine, numbers, tile)
+    found = _one_by_one(machine, schedule, numbers, tile)
+    if found is None:
+        return macro_runs(NUMPY, machine, numbers, tile)
+    return replace(found, total=found.total * (commands_share(layer, schedule, accelerator) or 1.0))
 
 
 def macro_choice_cycles(
     layer: Layer, schedule: LoopWsSchedule | LoopConvSchedule, accelerator: Accelerator
 ) -> MacroCycles:
-    """Cycles and bytes of a macro schedule as the choice among tilings counts them. Raises InfeasibleError if it cannot be carried out."""
+    """Cycles and bytes of a macro schedule as the choice among tilings counts them, its commands not looked at (`commands_share`). Raises
+    InfeasibleError if it cannot be carried out."""
     machine = MachineRates.of(accelerator)
     numbers, tile = macro_numbers(layer, schedule, accelerator)
     found = _one_by_one(machine, schedule, numbers, tile)
@@ -79,6 +88,30 @@ def _one_by_one(
     if total is None:
         return None
     return replace(macro_runs(NUMPY, machine, numbers, tile), total=np.float64(total))
+
+
+@lru_cache(maxsize=4096)
+def commands_share(
+    layer: Layer, schedule: LoopWsSchedule | LoopConvSchedule, accelerator: Accelerator
+) -> float | None:
+    """What a macro schedule takes by the commands of its runs one by one (`baco.compiler.styles.macros.command_stream`), over what it takes
+    by its runs; None where the timing's runs do not wait, sums wait in main memory, weights are no bytes, or commands are very many.
+
+    Raises InfeasibleError if it cannot be carried out.
+    """
+    machine = MachineRates.of(accelerator)
+    by_runs = _one_by_one(machine, schedule, *macro_numbers(layer, schedule, accelerator))
+    if by_runs is None or layer.weight_bits != 8:
+        return None
+    runs: list[MacroRun] = []
+    commands = 0
+    for run in macro_runs_of(layer, schedule, accelerator):
+        runs.append(run)
+        commands += len(run)
+        if commands > _MOST_COMMANDS:
+            return None
+    cycles = stream_cycles(runs, machine, accelerator.accumulator_rows // 2, schedule.style)
+    return cycles / float(by_runs.total)
 
 
 def macro_numbers(
