@@ -31,8 +31,8 @@ _MISS, _HIT = 39.0, 14.0
 _REGISTERS = 85.0
 #: From a command's issue to its first request, and from its last data to its end.
 _ACCEPTED, _PLACED = 4.0, 5.0
-#: From the last row of a pass, to the end of its compute and of its preload: through the array and back.
-_FED, _LEFT = 1.0, 36.0
+#: Of a pass: from a row's read to the array, rows between, from its last row to the end of its compute, and in the array.
+_READ, _ON_THE_WAY, _FED, _LEFT = 3.0, 6.0, 1.0, 33.0
 #: Rows of a pass that the array takes at least.
 _LEAST_ROWS = 4
 #: Of the store unit: from a row's read to the end of the scaling pipeline, rows in it, and from there to the request.
@@ -54,7 +54,7 @@ class _Front:
 
 #: By macro. `start` and `pace` as command logs of compiled layers have them: 70 to 120 and 14 for LOOP_WS, 125 to 250 and 40 to 60 for
 #: LOOP_CONV_WS, whose code takes more lines of the instruction cache.
-_FRONTS = {"loop_ws": _Front(90.0, 15.0, 12.0, 1.0), "loop_conv": _Front(150.0, 45.0, 12.0, 3.0)}
+_FRONTS = {"loop_ws": _Front(90.0, 15.0, 9.0, 1.0), "loop_conv": _Front(150.0, 45.0, 12.0, 3.0)}
 #: From the last write to the end.
 _END = 8.0
 
@@ -341,7 +341,7 @@ class _Stream:
             over = self.over["passes"][run] if phase == "stores" else self._loaded(run)
             return _NEVER if over is None else over + 3
         if phase == "stores":
-            return self._sent("passes", run, one.stores_after[number]) + 1
+            return self._sent("passes", run, one.stores_after[number]) + 2
         sums = self.over["sums"][run]
         if sums is None:
             return _NEVER
@@ -423,6 +423,8 @@ class _Units:
         self.trackers = [0.0] * int(machine.requests // machine.dim + 1)
         self.placing = [0.0, 0.0]
         self.fed, self.rows_before = 0.0, 0
+        passes = int(machine.profile.passes_inside)
+        self.inside = deque([0.0] * passes, maxlen=passes)
         # rows of results, by half of the accumulator
         self.results: tuple[deque[tuple[float, float]], ...] = (deque(maxlen=24), deque(maxlen=24))
         self.rows, self.puts = _History(), _History()
@@ -568,10 +570,14 @@ class _Units:
         else:
             self.fed = max(self.fed + self.rows_before, at) + weights
         rows = self.rows_before = max(what.rows, _LEAST_ROWS)
-        end = self.fed + rows
-        self._retire(_PASSES, preload, end + _LEFT)
-        self._retire(_PASSES, compute, end + _FED)
-        self.results[preload.first >= self.half].append((end + _LEFT - rows, end + _LEFT))
+        # the array takes few passes in; rows of others wait before it
+        enters = max(self.fed + _READ, self.inside[0])
+        self.fed = max(self.fed, enters - _READ - _ON_THE_WAY)
+        left = enters + rows + _LEFT
+        self.inside.append(left)
+        self._retire(_PASSES, preload, left)
+        self._retire(_PASSES, compute, self.fed + rows + _FED)
+        self.results[preload.first >= self.half].append((left - rows, left))
         return True
 
     # ---------------------------------------------------------------- stores
