@@ -405,6 +405,17 @@ class _Stream:
             self._end(phase, at)
 
 
+class _Write(NamedTuple):
+    """Rows on their way to memory: when the first and the last have been scaled; requests, beats and lines that have to be fetched."""
+
+    first: float
+    last: float
+    rows: int
+    requests: int
+    beats: int
+    fresh: int
+
+
 class _Units:
     """The reservation station, and the units that it issues to."""
 
@@ -429,6 +440,7 @@ class _Units:
         self.results: tuple[deque[tuple[float, float]], ...] = (deque(maxlen=24), deque(maxlen=24))
         self.rows, self.puts = _History(), _History()
         self.reading = self.scaled = self.putting = 0.0
+        self.read, self.writes = 0, deque[_Write]()
 
     # ---------------------------------------------------------------- the station
 
@@ -486,13 +498,13 @@ class _Units:
 
     def next(self) -> tuple[int, float]:
         """The unit that goes on next, and when."""
-        times = (self._next_load(), self._next_pass(), self._next_store())
+        times = (self._next_load(), self._next_pass(), self._next_store(), self._next_write())
         at = min(times)
         return times.index(at), at
 
     def step(self, unit: int, at: float) -> bool:
         """Let a unit go on; whether a command is done with it."""
-        return (self._load, self._pass, self._store)[unit](at)
+        return (self._load, self._pass, self._store, self._write)[unit](at)
 
     # ---------------------------------------------------------------- loads
 
@@ -585,15 +597,18 @@ class _Units:
     def _next_store(self) -> float:
         if not self.queue[_STORES]:
             return _NEVER
-        entry = self.queue[_STORES][0]
-        earliest = max(self.reading, self.rows.answered(self.rows.count - _READ_AHEAD))
+        entry, ahead = self.queue[_STORES][0], self.read - _READ_AHEAD
+        if ahead >= self.rows.count:
+            return _NEVER  # rows before have to leave first
+        earliest = max(self.reading, self.rows.answered(ahead))
         if entry.begun:
             return earliest
         at = entry.ready()
         return _NEVER if at >= _NEVER else max(at + 2, self.issued[_STORES] + 3, earliest)
 
     def _store(self, at: float) -> bool:
-        entry, memory = self.queue[_STORES][0], self.memory
+        """Rows are read, scaled, and then ask for their place in memory."""
+        entry = self.queue[_STORES][0]
         move: Move = entry.what
         if not entry.begun:
             self.issued[_STORES] = max(entry.ready(), self.issued[_STORES] + 1)
@@ -612,24 +627,42 @@ class _Units:
             left -= max(0.0, first - at)
             at = last
         self.reading = read = at + left
-        requests, beats, fresh = memory.touch(move.matrix, start, move.pitch, count, move.size)
-        whole = memory.line
+        begin = max(self.scaled, at + _SCALED)
+        self.scaled = begin + self.pace * reads
+        self.read += count
+        requests, beats, fresh = self.memory.touch(move.matrix, start, move.pitch, count, move.size)
+        whole = self.memory.line
         if move.size == whole and not start % whole and not move.pitch % whole:
             fresh = 0  # a line that is written whole is not fetched
-        self.scaled = max(self.scaled, at + _SCALED) + self.pace * reads
-        answered = self.puts.answered(self.puts.count + requests - self.window)
-        put = max(self.scaled - self.pace * reads + _WRITTEN, answered - 3, memory.free)
-        self.putting = last = max(self.scaled + _WRITTEN - 1, put + beats, self.putting + beats)
-        self.rows.add(count, put, last)
-        if fresh:
-            first, filled = memory.fetch(put, fresh)
-            self.puts.add(requests, first, filled + 8)
-        else:
-            self.puts.add(requests, put + _HIT, last + _HIT)
-        self.end = max(self.end, last + 2)
+        self.writes.append(
+            _Write(begin + _WRITTEN, self.scaled + _WRITTEN - 1, count, requests, beats, fresh)
+        )
         entry.begun += count
         if entry.begun < move.rows:
             return False
         self.queue[_STORES].popleft()
         self._retire(_STORES, entry, max(read, self.issued[_STORES] + 2) + 1)
         return True
+
+    def _next_write(self) -> float:
+        if not self.writes:
+            return _NEVER
+        write = self.writes[0]
+        answered = self.puts.answered(self.puts.count + write.requests - self.window)
+        return max(write.first, answered - 3, self.putting)
+
+    def _write(self, at: float) -> bool:
+        write, memory = self.writes.popleft(), self.memory
+        at = max(at, memory.free)
+        last = self.putting = max(write.last, at + write.beats)
+        self.rows.add(write.rows, at, last)
+        # answers leave by the pipeline of data, those of several beats with a cycle more
+        cycles = write.beats + (write.requests if write.beats > write.requests else 0)
+        memory.port = there = max(memory.port, at + _HIT) + cycles
+        if write.fresh:
+            first, filled = memory.fetch(at, write.fresh)
+            self.puts.add(write.requests, first, max(there, filled + 8))
+        else:
+            self.puts.add(write.requests, at + _HIT, max(there, last + _HIT))
+        self.end = max(self.end, last + 2)
+        return False
