@@ -4,7 +4,8 @@ Runs are told as lists of moves and passes (`baco.compiler.styles.macros.sent_co
 decides the order of commands goes: which of a macro's phases sends next and whether the reservation station has an entry
 (`sim/cpp/gemmini_unroller.h`, `gemmini_station.h`), what a command waits for, requests in flight and lines that come in
 (`gemmini_load.h`, `gemmini_bus.h`, `gemmini_l2.h`), and rows of the accumulator that the array writes and stores read. What lies
-below is taken together: four rows of a move at a time, a pass as a whole, no conflicts between operands' banks, a cache that nothing leaves.
+below is taken together: four rows of a move at a time, a pass as a whole, no conflicts between operands' banks, a cache that takes longer as
+it fills up and that nothing leaves.
 
 Nothing is fitted here: cycles from command to command are those of these units' sources, the two that the host core decides are read from
 command logs.
@@ -182,7 +183,8 @@ class _Memory:
         self.sizes = [
             int(machine.beat) << n for n in range(int(machine.request // machine.beat).bit_length())
         ]
-        self.fill = machine.profile.line_cycles
+        self.fill, self.lines, self.spent = machine.profile.line_cycles, 0, 0.0
+        self._fill_cycles = machine.profile.fill_cycles
         self.filled = self.port = self.free = 0.0
         self._seen: dict[str, set[int]] = {}
         self._requests: dict[tuple[int, int], tuple[int, int]] = {}
@@ -212,8 +214,10 @@ class _Memory:
 
     def fetch(self, at: float, fresh: int) -> tuple[float, float]:
         """Lines asked for from `at` on: when the first and the last are there. No request passes one that waits for a register."""
+        self.lines += fresh
+        before, self.spent = self.spent, float(self._fill_cycles(self.lines))
         first = max(at + _MISS, self.filled + self.fill)
-        self.filled = max(at + _MISS - self.fill, self.filled) + self.fill * fresh
+        self.filled = max(at + _MISS - self.fill, self.filled) + self.spent - before
         self.free = max(self.free, self.filled - _REGISTERS)
         return first, self.filled
 
