@@ -4,7 +4,7 @@ Runs are told as lists of moves and passes (`baco.compiler.styles.macros.sent_co
 decides the order of commands goes: which of a macro's phases sends next and whether the reservation station has an entry
 (`sim/cpp/gemmini_unroller.h`, `gemmini_station.h`), what a command waits for, requests in flight and lines that come in
 (`gemmini_load.h`, `gemmini_bus.h`, `gemmini_l2.h`), and rows of the accumulator that the array writes and stores read. What lies
-below is taken together: four rows of a move at a time, a pass as a whole, no conflicts between operands' banks, a cache that takes longer as
+below is taken together: four rows of a move at a time, a pass as a whole, writes to a bank as a share of the cycles, a cache that takes longer as
 it fills up and that nothing leaves.
 
 Nothing is fitted here: cycles from command to command are those of these units' sources, the two that the host core decides are read from
@@ -32,6 +32,8 @@ _MISS, _HIT = 39.0, 14.0
 _REGISTERS = 85.0
 #: From a command's issue to its first request, and from its last data to its end.
 _ACCEPTED, _PLACED = 4.0, 5.0
+#: From data's arrival to their writing.
+_WRITES = 4.0
 #: Of a pass: from a row's read to the array, rows between, from its last row to the end of its compute, and in the array.
 _READ, _ON_THE_WAY, _FED, _LEFT = 3.0, 6.0, 1.0, 33.0
 #: Rows of a pass that the array takes at least.
@@ -222,19 +224,23 @@ class _Memory:
         return first, self.filled
 
 
-def stream_cycles(runs: Sequence[MacroRun], machine: MachineRates, half: int, macro: str) -> float:
+def stream_cycles(
+    runs: Sequence[MacroRun], machine: MachineRates, half: int, bank_rows: int, macro: str
+) -> float:
     """Cycles from the first command of the runs to the end of their last store.
 
     Args:
-        half: rows of half the accumulator, which is a bank of it.
+        half: rows of half the accumulator, which is a bank of it; `bank_rows`: of a bank of the scratchpad.
         macro: that sends them, `loop_ws` or `loop_conv`.
     """
-    return _Stream(runs, machine, half, macro).cycles()
+    return _Stream(runs, machine, half, bank_rows, macro).cycles()
 
 
 class _Stream:
-    def __init__(self, runs: Sequence[MacroRun], machine: MachineRates, half: int, macro: str) -> None:
-        self.units = _Units(machine, half)
+    def __init__(
+        self, runs: Sequence[MacroRun], machine: MachineRates, half: int, bank_rows: int, macro: str
+    ) -> None:
+        self.units = _Units(machine, half, bank_rows)
         self.runs, self.conv, self.front = runs, macro == "loop_conv", _FRONTS[macro]
         self.now = 0.0
         # by phase: the run whose commands it sends, and how many it has sent of it
@@ -409,6 +415,15 @@ class _Stream:
             self._end(phase, at)
 
 
+@dataclass
+class _Feed:
+    """Rows that have to be read for a pass, not before a time, and from which banks."""
+
+    earliest: float
+    rows: float
+    banks: set[int]
+
+
 class _Write(NamedTuple):
     """Rows on their way to memory: when the first and the last have been scaled; requests, beats and lines that have to be fetched."""
 
@@ -423,7 +438,7 @@ class _Write(NamedTuple):
 class _Units:
     """The reservation station, and the units that it issues to."""
 
-    def __init__(self, machine: MachineRates, half: int) -> None:
+    def __init__(self, machine: MachineRates, half: int, bank_rows: int) -> None:
         self.memory, self.half, self.dim = _Memory(machine), ACCUMULATOR + half, int(machine.dim)
         self.window, self.pace = int(machine.requests), float(machine.profile.store_pace)
         self.entries = (int(machine.load_entries), int(machine.execute_entries), int(machine.store_entries))
@@ -437,7 +452,11 @@ class _Units:
         self.loads, self.load_free, self.zeros_free = _History(), 0.0, 0.0
         self.trackers = [0.0] * int(machine.requests // machine.dim + 1)
         self.placing = [0.0, 0.0]
-        self.fed, self.rows_before = 0.0, 0
+        self.fed, self.rows_before, self.bank_before = 0.0, 0, -1
+        self.feeds: list[_Feed] = []
+        # of the scratchpad: bank, from when to when, and share of the cycles in which loads write it; until when that is known
+        self.bank_rows, self.known = bank_rows, 0.0
+        self.written: deque[tuple[int, float, float, float]] = deque(maxlen=48)
         passes = int(machine.profile.passes_inside)
         self.inside = deque([0.0] * passes, maxlen=passes)
         # rows of results, by half of the accumulator
@@ -545,12 +564,18 @@ class _Units:
             else:
                 first = max(at + _HIT, memory.port)
                 last = max(at + _HIT + max(beats, requests), memory.port + beats)
+            before = memory.port
             memory.port = done = last
             self.loads.add(requests, first, last)
             if move.copies > 1:
                 pieces = -(-move.size // (self.dim * (4 if move.words else 1)))
                 self.placing[move.words] = max(self.placing[move.words], first) + move.copies * count * pieces
                 done = max(done, self.placing[move.words])
+            if move.first < ACCUMULATOR:
+                rows = count * -(-move.size // self.dim) * move.copies
+                begin, self.known = max(first, before) + _WRITES, done + _WRITES
+                begin = min(begin, self.known - rows)
+                self.written.append((self._bank(move.first), begin, self.known, rows / (self.known - begin)))
             entry.begun += count
             if entry.begun < move.rows:
                 return False
@@ -573,19 +598,33 @@ class _Units:
         return first, max(second, first + 1)
 
     def _next_pass(self) -> float:
-        return self._issue_pass()[1] + 2 if len(self.queue[_PASSES]) > 1 else _NEVER
+        if self.feeds:
+            return self.fed
+        return max(self._issue_pass()[1] + 2, self.fed) if len(self.queue[_PASSES]) > 1 else _NEVER
 
     def _pass(self, at: float) -> bool:
-        self.issued[_PASSES] = self._issue_pass()[1]
-        preload, compute = self.queue[_PASSES].popleft(), self.queue[_PASSES].popleft()
+        preload, compute = self.queue[_PASSES][0], self.queue[_PASSES][1]
         what: Pass = preload.what
-        # weights come in beside the pass before, if the preload is there by then
-        weights = self.dim if what.fresh else _LEAST_ROWS
-        if at <= self.fed and self.rows_before:
-            self.fed += max(self.rows_before, self.dim if what.fresh else 0)
-        else:
-            self.fed = max(self.fed + self.rows_before, at) + weights
+        weights, bank = (self.dim, self._bank(what.weights[0])) if what.fresh else (_LEAST_ROWS, -1)
+        if not self.feeds:
+            ready = self._issue_pass()[1] + 2
+            # weights come in beside the pass before, if the preload is there by then
+            if ready <= self.fed and self.rows_before:
+                both = max(self.rows_before, self.dim if what.fresh else 0)
+                self.feeds = [_Feed(0.0, both, {self.bank_before, bank})]
+            else:
+                self.feeds = [_Feed(0.0, self.rows_before, {self.bank_before}), _Feed(ready, weights, {bank})]
+        while self.feeds:
+            feed = self.feeds[0]
+            self.fed, feed.rows = self._read(max(self.fed, feed.earliest), feed)
+            if feed.rows > 0:
+                return False  # until more is known of what is written to the bank
+            self.feeds.pop(0)
+        self.issued[_PASSES] = self._issue_pass()[1]
+        self.queue[_PASSES].popleft()
+        self.queue[_PASSES].popleft()
         rows = self.rows_before = max(what.rows, _LEAST_ROWS)
+        self.bank_before = self._bank(what.inputs[0])
         # the array takes few passes in; rows of others wait before it
         enters = max(self.fed + _READ, self.inside[0])
         self.fed = max(self.fed, enters - _READ - _ON_THE_WAY)
@@ -595,6 +634,27 @@ class _Units:
         self._retire(_PASSES, compute, self.fed + rows + _FED)
         self.results[preload.first >= self.half].append((left - rows, left))
         return True
+
+    def _bank(self, row: int) -> int:
+        return row // self.bank_rows
+
+    def _read(self, at: float, feed: _Feed) -> tuple[float, float]:
+        """Read rows from banks of the scratchpad, where loads go first: when, and how many are left where loads go on for as long as is known."""
+        left = feed.rows
+        for bank, first, last, share in self.written:
+            if last <= at or bank not in feed.banks:
+                continue
+            free = max(0.0, first - at)
+            if free >= left:
+                break
+            left, at = left - free, max(at, first)
+            inside = (last - at) * (1.0 - share)
+            if inside >= left:
+                return at + left / (1.0 - share), 0.0
+            left, at = left - inside, last
+            if last >= self.known:
+                return at, left
+        return at + left, 0.0
 
     # ---------------------------------------------------------------- stores
 

@@ -110,7 +110,8 @@ def commands_share(
         commands += len(run)
         if commands > _MOST_COMMANDS:
             return None
-    cycles = stream_cycles(runs, machine, accelerator.accumulator_rows // 2, schedule.style)
+    bank_rows = accelerator.scratchpad_rows // accelerator.scratchpad_banks
+    cycles = stream_cycles(runs, machine, accelerator.accumulator_rows // 2, bank_rows, schedule.style)
     return cycles / float(by_runs.total)
 
 

@@ -102,7 +102,8 @@ def _moved_once(move: Move) -> tuple[int, int]:
 
 
 def _cycles(runs: list[MacroRun], style: str) -> float:
-    return stream_cycles(runs, MachineRates.of(MACHINE), MACHINE.accumulator_rows // 2, style)
+    bank_rows = MACHINE.scratchpad_rows // MACHINE.scratchpad_banks
+    return stream_cycles(runs, MachineRates.of(MACHINE), MACHINE.accumulator_rows // 2, bank_rows, style)
 
 
 @pytest.mark.parametrize("seed", seeds(1, of=4))
