@@ -44,6 +44,7 @@ from baco.workloads.problem import Problem
 _PREDICTION = (
     "baco.compiler.analysis.profile",
     "baco.compiler.analysis.traffic",
+    "baco.compiler.styles.macros.command_stream",
     "baco.compiler.styles.macros.constants",
     "baco.compiler.styles.macros.conv_pipeline",
     "baco.compiler.styles.macros.cycles",
@@ -53,6 +54,7 @@ _PREDICTION = (
     "baco.compiler.styles.macros.product_cycles",
     "baco.compiler.styles.macros.product_pipeline",
     "baco.compiler.styles.macros.runs",
+    "baco.compiler.styles.macros.sent_commands",
 )
 #: Multiplications of a drawn layer, at most, of many groups, and cycles beyond which an alternative is none.
 _MACS, _MACS_OF_GROUPS, _LIMITS = 8e6, 1.5e6, Limits(max_cycles=10_000_000)

@@ -37,7 +37,7 @@ Numbers = NDArray[np.float64]
 #: misses apart: measured on 9 to 81 KiB of expanded weights.
 _CLEAR, _BEGIN, _COPY = 4.6, 2.0, 5.0
 #: Commands of a layer that are gone through one by one, at most.
-_MOST_COMMANDS = 6000
+_MOST_COMMANDS = 10_000
 
 
 def macro_cycles(
