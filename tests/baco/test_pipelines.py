@@ -181,6 +181,44 @@ def test_a_function_behind_a_network_reads_its_numbers_as_they_are():
     assert run.right, run.wrong
 
 
+@pytest.mark.parametrize(
+    ("behind", "words"),
+    [
+        (lambda scores: stencil(scores, np.ones((2, 3))), "a stencil of 2×3 is larger than the image, 1×10"),
+        (lambda scores: 1 / scores, "a division by numbers that may be 0"),
+        (lambda scores: scores + np.nan, "a constant is nan"),
+        (lambda scores: top(scores, 11), "11 of 10 elements"),
+        (lambda scores: [scores := scores + 1 for _ in iter(int, 1)][-1], "does not end when it is traced"),
+        (lambda scores, boxes: scores, "the function has 2 arguments (scores, boxes), but is given 1"),
+    ],
+)
+def test_what_is_wrong_behind_a_network_is_told_at_its_line(classifier, behind, words):
+    line = behind.__code__.co_firstlineno
+    with pytest.raises(baco.InputError) as caught:
+        baco.pipeline(camera, classifier, behind, inputs=(32, 32, 3)).run()
+    assert words in str(caught.value)
+    assert (caught.value.location.file, caught.value.location.line) == (__file__, line)
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        (np.zeros((32, 31, 3)), "32×31×3, but the pipeline was compiled for 32×32×3"),
+        (np.zeros((32, 32)), "32×32, but the pipeline was compiled for 32×32×3"),
+        (np.full((32, 32, 3), np.nan), "holds nan"),
+        (np.full((32, 32, 3), -1), "the proof is for 0 to 255"),
+    ],
+)
+def test_a_frame_other_than_what_was_compiled_is_refused_at_the_function(classifier, frame, words):
+    with pytest.raises(baco.InputError) as caught:
+        baco.pipeline(camera, classifier, best, inputs=(32, 32, 3)).run(frame)
+    assert words in str(caught.value)
+    assert (caught.value.location.file, caught.value.location.line) == (
+        __file__,
+        camera.__code__.co_firstlineno,
+    )
+
+
 def test_runs_in_the_background_come_back_in_order(classifier):
     images = [np.full((14, 32), value) for value in (0, 100, 255)]
     pipeline = baco.pipeline(gaussian, inputs=(14, 32))

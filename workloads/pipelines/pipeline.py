@@ -243,7 +243,10 @@ def given_inputs(function: Callable[..., Any], inputs: Any) -> dict[str, Numbers
     if not isinstance(inputs, Mapping):
         inputs = {names[0] if names else "image": inputs}
     if len(inputs) != len(names):
-        raise InputError(f"the pipeline has {len(names)} arguments ({', '.join(names)}), not {len(inputs)}")
+        code = getattr(function, "__code__", None)
+        where = None if code is None else Location(code.co_filename, code.co_firstlineno)
+        wanted = f"{len(names)} arguments ({', '.join(names)})"
+        raise InputError(f"the function has {wanted}, but is given {len(inputs)}", location=where)
     return {name: _given(name, one) for name, one in inputs.items()}
 
 
