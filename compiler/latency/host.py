@@ -25,6 +25,7 @@ from baco.compiler.latency.tiling import BatchTiling, uneven
 from baco.compiler.styles.explicit.code import LOADS_TOGETHER, RESULTS_TOGETHER
 from baco.compiler.styles.explicit.extents import LOOP, NONE
 from baco.compiler.styles.explicit.passes import MOVES_IN_A_ROW, UNINTERRUPTED
+from baco.compiler.styles.explicit.results import times_left
 
 #: What is counted, in the order of `host_features`, and cycles that are plausible (instructions of the loop's body):
 #: the fit begins there.
@@ -320,14 +321,18 @@ class _Issued:
 
     def sums(self) -> list[Tensor]:
         """Moves that open tiles, and stores."""
-        c = self.c
-        stores = c.stores + c.sum_stores
-        once = stores / (1 + c.sum_stores / c.stores.clamp_min(1e-9))
+        c, layer = self.c, self.t.layer
+        again = times_left(self.t) - 1.0
+        # pooled tiles leave in other moves than the sums that they are made of
+        last = torch.where(layer.pool_size > 0, c.stores, c.result_runs)
         edges = self.pixel_edges + self.tile_edge["K"]
         counts: list[Tensor] = []
         opening = c.bias_loads + c.residual_loads + c.sum_loads
-        for count, apart in ((opening, self.open_paced), (stores, self.stores_paced)):
-            runs = c.result_runs * count / once
+        opening_runs = c.result_runs * (layer.bias + layer.residual + again)
+        for count, runs, apart in (
+            (opening, opening_runs, self.open_paced),
+            (c.stores + c.sum_stores, c.result_runs * again + last, self.stores_paced),
+        ):
             *of_runs, turns, turns_edge = self._moved(count, runs, edges, apart, RESULTS_TOGETHER)
             counts += [*of_runs, count * self.tile_edge["P"], turns, turns_edge]
         return counts

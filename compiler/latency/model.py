@@ -49,6 +49,7 @@ from baco.compiler.schedules.schedule import (
     Schedule,
 )
 from baco.compiler.styles.explicit.extents import LOOP
+from baco.compiler.styles.explicit.results import times_left
 from baco.compiler.styles.registry import counted_mapping, realise, style_of
 
 __all__ = [
@@ -330,7 +331,7 @@ def measure_work(t: BatchTiling, c: Commands, fitted: Constants) -> BusyCycles:
     host_loads = late(copies_w, cost_of("weights")) + late(copies_i, cost_of("inputs", "zeros"))
     host_stores = late(copies_o, cost_of("stores")) + late(opened_early, cost_of("opening"))
 
-    again = c.sum_stores / c.stores.clamp_min(1e-9)
+    again = times_left(t) - 1.0 + zero  # a pooled tile's sums leave as they are
     traffic = transfers(t, c, again)
     weights, inputs, bias, residual = traffic.weights, traffic.inputs, traffic.bias, traffic.residual
     results, sums_out, sums_in = traffic.results, traffic.sums_out, traffic.sums_in

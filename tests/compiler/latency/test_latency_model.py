@@ -24,11 +24,13 @@ from baco.compiler.latency import HardwareBatch, LayerBatch, latency, predict_la
 from baco.compiler.latency.arrays import TensorArrays
 from baco.compiler.latency.host import HOST_FEATURES, host_features
 from baco.compiler.latency.model import Constants, constants, explicit_latency
+from baco.compiler.latency.prediction import MOVED
 from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.text import parse_layer
 from baco.compiler.mapping.batch import MappingBatch
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.schedules.schedule import ExplicitSchedule
-from baco.compiler.styles.registry import realise
+from baco.compiler.styles.registry import parse_schedule, realise
 from baco.workloads.problem import DIMS, Problem
 
 GEMMINI = load_accelerator("gemmini-default")
@@ -314,3 +316,15 @@ def test_tables_of_a_set(tmp_path: Path) -> None:
     assert (tmp_path / "results" / "latency-model.md").read_text() == bench.page(result)
     data = json.loads((tmp_path / "results" / "latency-model.json").read_text())
     assert data["models"] == result["models"]
+
+
+def test_sums_of_a_pooled_layer_are_as_many_as_without_pooling() -> None:
+    """Partial sums in main memory are not pooled: they move as often, and as they are."""
+    pooled = parse_layer("R3 S3 P34 Q34 C24 K24 image 34x34 padding 1x1 scale 0.001 pool 2,2,0,17,17")
+    schedule = parse_schedule(
+        "explicit L3[WIO] K2 C2 R2 Q2 P5 - L2[WI] S2 P2 K16X - L1[O] S2 Q3 R2 P2 C16X - L0[W] P2 Q6 buffers 2,1,1"
+    )
+    layers = [pooled, replace(pooled, pooling=None)]
+    found = predict_layers(layers, [schedule] * 2, GEMMINI)
+    addends = MOVED.index("addends")
+    assert found[0].moved[addends].item() == found[1].moved[addends].item() > 0
