@@ -1,7 +1,7 @@
 """Fits the constants of the timing `gemmini` to programs measured on the original's RTL: `python -m baco.bench.fit.original FOLDER`.
 
 Few rows, so few constants are free. What buses, caches and units of the original take is in `baco.compiler.analysis.profile`, from
-its sources. Its host core runs the same programs as ours: what a piece of code costs it is what it costs ours, pulled strongly.
+its sources. What a piece of code costs its host core is what `baco.bench.fit.original_host` finds, pulled strongly.
 Constants of overlap and waiting are fitted one after the other (`baco.bench.fit.macro`, `baco.bench.fit.explicit`).
 
 Judged is by other layers than those fitted on: `cross_validate` fits on half of the layers and predicts the other half.
@@ -43,7 +43,7 @@ from baco.compiler.styles.macros.runs import CONSTANTS
 from baco.compiler.styles.registry import parse_schedule
 from baco.exploration.executors.executor_choice import HERE, LOCAL, ExecutorChoice
 
-#: Pull of the host's constants to those of our host core, and of the macros' to what the fit begins with.
+#: Pull of the host's constants to those that more programs say, and of the macros' to what the fit begins with.
 _HOST_PULL, _MACRO_PULL = 1.0, 0.01
 #: What the fits begin with where our RTL's constants say nothing of the original: the bubble of a drained unroller, and
 #: weights that come in beside the last pass, which `block_cycles` counts, instead of behind it.
@@ -76,7 +76,7 @@ def fit_profile(programs: Sequence[TimedProgram], accelerator: Accelerator) -> P
     samples = [_macro_sample(rows, accelerator) for rows in (_of(programs, kind) for kind in kinds) if rows]
     fits = [fit_macro(samples, replace(CONSTANTS["baco"], **one), _MACRO_PULL) for one in _MACRO_STARTS]
     macro = min(fits, key=lambda one: sum(float(np.abs(sample.errors(one)).mean()) for sample in samples))
-    start = Constants(constants("baco").host, _TIMING_START)
+    start = Constants(constants("gemmini").host, _TIMING_START)
     rows = _of(programs, ExplicitSchedule)
     runs = [
         _pipeline_sample(of_kind, accelerator)
@@ -85,7 +85,7 @@ def fit_profile(programs: Sequence[TimedProgram], accelerator: Accelerator) -> P
     ]
     return ProfileConstants(
         macro,
-        fit([_explicit_rows(rows, accelerator)], start=start, pull=_HOST_PULL),
+        fit([explicit_rows(rows, accelerator)], start=start, pull=_HOST_PULL),
         PIPELINES | {sample.macro: fit_pipeline(sample) for sample in runs},
     )
 
@@ -101,7 +101,7 @@ def predict(
         if not rows:
             continue
         if kind is ExplicitSchedule:
-            sample = _explicit_rows(rows, accelerator)
+            sample = explicit_rows(rows, accelerator)
             said = (
                 explicit_latency(sample.tiling, sample.commands, found.explicit).cycles.numpy()
                 + sample.before
@@ -234,7 +234,9 @@ def _pipeline_sample(rows: Sequence[TimedProgram], accelerator: Accelerator) -> 
     )
 
 
-def _explicit_rows(rows: Sequence[TimedProgram], accelerator: Accelerator) -> ExplicitRows:
+def explicit_rows(programs: Sequence[TimedProgram], accelerator: Accelerator) -> ExplicitRows:
+    """What those in explicit code say."""
+    rows = _of(programs, ExplicitSchedule)
     schedules = [parse_schedule(row.schedule) for row in rows]
     tiling = make_tiling(
         LayerBatch.of([parse_layer(row.layer) for row in rows]),

@@ -29,7 +29,7 @@ from baco.compiler.styles.explicit.code import LOADS_TOGETHER, RESULTS_TOGETHER
 from baco.compiler.styles.explicit.jobs import Turns
 
 #: Commands that are gone through, about; of visits at least so many, and at most.
-_COMMANDS, _FEWEST, _MOST = 2000, 8, 64
+_COMMANDS, _FEWEST, _MOST = 2000, 4, 64
 #: Shares of what the program costs the host core by itself: before everything, before loads, first passes, and the first store, where
 #: code comes for the first time.
 _FIRST_TIMES = (0.05, 0.3, 0.25, 0.2)
@@ -116,6 +116,7 @@ class _Program:
         self.first = self.visits // self.loops[-1][1] if self.loops else 1
         self.counts = dict(loops)
         self._passes()
+        self._pacing()
         self.parts = [
             self._parts(self.weights, n.block_k, n.bound_k),
             self._parts(self.inputs, n.block_c, n.bound_c),
@@ -132,6 +133,19 @@ class _Program:
         #: Rows of the passes of a block of weights.
         self.rows = rows * runs
         self.passes = self.blocks * len(self.rows)
+
+    def _pacing(self) -> None:
+        n = self.n
+        beats = self.blocks if n.by_blocks else self.passes
+        loads = [moves.count for moves in (self.weights, self.inputs) if moves.paced]
+        steps = self.stores.count * (bool(self.stores.paced) + bool(self.opening.paced and n.opens_ahead))
+        turns = (
+            Turns([], max(loads, default=0), round(beats * n.visits / n.blocks), LOADS_TOGETHER),
+            Turns([], steps, round(beats * n.visits / n.tiles), RESULTS_TOGETHER),
+        )
+        #: Beats from turn to turn and steps at a turn, of loads of blocks and of moves of results.
+        self.run = [moves.run for moves in (self.weights, self.inputs, self.stores)]
+        self.every, self.steps = [turn.every for turn in turns], [turn.count for turn in turns]
 
     def _parts(self, moves: TileMoves, block: float, bound: float) -> list[tuple[float, float]]:
         """Shares of the lines and of the port's cycles that each command of a tile has."""
@@ -307,14 +321,6 @@ class _Program:
         w, i, result = self.tiles[0][self.copy[0]], self.tiles[1][self.copy[1]], self.results[self.copy[2]]
         column = max(1, round(self.blocks / max(1.0, n.columns)))
         host = n.host_passes / n.visits / self.passes
-        beats = self.blocks if n.by_blocks else self.passes
-        loads = [m.count for m in (self.weights, self.inputs) if m.paced]
-        held = n.visits / n.tiles
-        steps = self.stores.count * (bool(self.stores.paced) + bool(self.opening.paced and n.opens_ahead))
-        turns = (
-            Turns([], max(loads, default=0), round(beats * n.visits / n.blocks), LOADS_TOGETHER),
-            Turns([], steps, round(beats * held), RESULTS_TOGETHER),
-        )
         heard = 0
         for block in range(self.blocks):
             weights = _at_share(w.brought, block + 1, self.blocks)
@@ -330,21 +336,21 @@ class _Program:
                 if n.by_blocks and number + 1 < each:
                     continue
                 heard += 1
-                if heard % turns[0].every == 0:
+                if heard % self.every[0] == 0:
                     for which in (0, 1):
-                        self._turn(
-                            self.loading[which], turns[0], (self.weights, self.inputs)[which].run, self._step
-                        )
-                if heard % turns[1].every == 0:
-                    self._turn(self.leaving, turns[1], self.stores.run, self._store)
+                        self._turn(self.loading[which], self.steps[0], self.run[which], self._step)
+                if heard % self.every[1] == 0:
+                    self._turn(self.leaving, self.steps[1], self.run[2], self._store)
                     if not self.leaving:
-                        self._turn(self.opening_steps, turns[1], self.stores.run, self._opened)
+                        self._turn(self.opening_steps, self.steps[1], self.run[2], self._opened)
             w.used[block] = i.used[block] = self.written[self.copy[2]][block] = done_at
 
-    def _turn(self, steps: list[_Move], turns: Turns, run: int, step: Callable[..., None]) -> None:
+    def _turn(self, steps: list[_Move], count: int, run: int, step: Callable[..., None]) -> None:
         """Steps of a job whose turn it is: a few times as many as a run has at most (`baco.compiler.styles.explicit.jobs`)."""
-        most = max(1, min(turns.count, run))
-        for _ in range(-(-turns.count // most)):
+        if not steps:
+            return
+        most = max(1, min(count, run))
+        for _ in range(-(-count // most)):
             for _ in range(most):
                 if not steps:
                     return

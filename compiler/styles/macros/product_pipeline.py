@@ -332,9 +332,13 @@ def _through(runs: list[_Run], groups: float, machine: MachineRates, k: Pipeline
             pace = run.filled / run.puts if waits else 0.0
             stores = max(begin + run.store, done + k.store_latency + run.store / run.stores)
             free[half], behind[half], half = stores, run.behind, 1 - half
-            # the first column of blocks that leaves makes room for passes while the others wait in the reservation station
-            several = run.storing > 0 and not sums_loaded
-            waiting = min(float(machine.store_entries), run.stores / 2) if several else k.stores_ahead
+            # The first column of blocks that leaves makes room for passes while the others wait in the reservation station; a run of which
+            # all is sent lets the next one's sums go before the operands of the one between.
+            waiting = k.stores_ahead
+            if run.storing > 0 and not sums_loaded:
+                waiting = min(float(machine.store_entries), run.stores / 2)
+            elif run.storing > 0:
+                waiting = max(waiting, min(float(machine.store_entries), run.stores) - 1.0)
             over = max(over, stores - waiting * run.store / run.stores)
         on_the_bus = max(0.0, run.fetched + k.fills * run.filled - run.operands)
         loads = end + min(k.writes * run.written + on_the_bus, run.operands)
