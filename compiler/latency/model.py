@@ -387,18 +387,18 @@ def measure_work(t: BatchTiling, c: Commands, fitted: Constants) -> BusyCycles:
     )
 
 
-def looked_at(
+def _looked_at(
     predicted: InstructionLatency,
     layers: LayerBatch,
     mappings: MappingBatch,
     hardware: HardwareBatch,
-    macro: Tensor,
+    which: Tensor,
 ) -> InstructionLatency:
-    """The latency of a batch, where commands come in turn with the cycles of explicit code that `issued_cycles` goes through."""
-    if not hardware.profile.in_turn or bool(macro.all()):
+    """The latency of a batch, some of it (B,), where commands come in turn, with the cycles that `issued_cycles` finds."""
+    if not hardware.profile.in_turn or not bool(which.any()):
         return predicted
     tiling = make_tiling(layers, mappings, hardware, TensorArrays())
-    issued = issued_cycles(tiling, count_commands(tiling), constants(hardware.timing).host, ~macro)
+    issued = issued_cycles(tiling, count_commands(tiling), constants(hardware.timing).host, which)
     return predicted._replace(cycles=torch.where(issued.isnan(), predicted.cycles, issued))
 
 
@@ -408,7 +408,8 @@ def predict_layers(
     accelerator: Accelerator | Sequence[Accelerator],
     twice: Resource | None = None,
 ) -> list[InstructionLatency]:
-    """Predicted latency of one run of each layer (tensors of one element), carried out as a schedule or mapping says.
+    """Predicted latency of one run of each layer (tensors of one element), carried out as a schedule or mapping says: of schedules where
+    commands come in turn, as closely as can be, of mappings as a search says (`latency`).
 
     Args:
         accelerator: one for all layers, or one each: many at once take little longer than one.
@@ -427,7 +428,7 @@ def predict_changed(
 ) -> list[list[InstructionLatency]]:
     """`predict_layers` for each of some resources that there may be twice of: what does not depend on them is done once."""
     accelerators = [accelerator] * len(layers) if isinstance(accelerator, Accelerator) else accelerator
-    rest: list[tuple[int, Layer, Mapping, bool, float]] = []
+    rest: list[tuple[int, Layer, Mapping, bool, bool, float]] = []
     found: list[dict[int, InstructionLatency]] = [{} for _ in changes]
     for number, (layer, one, accelerator) in enumerate(zip(layers, how, accelerators, strict=True)):
         if isinstance(one, LoopWsSchedule | LoopConvSchedule):
@@ -436,17 +437,19 @@ def predict_changed(
             continue
         schedule = realise(layer, one, accelerator) if isinstance(one, Mapping) else one
         if isinstance(one, Mapping) and schedule.by_macros:
-            rest.append((number, layer, one, True, 0.0))
+            rest.append((number, layer, one, True, False, 0.0))
         else:
             counted = counted_mapping(layer, schedule, accelerator)
-            rest.append((number, *counted, False, style_of(schedule).host_cycles(layer, schedule)))
+            before = style_of(schedule).host_cycles(layer, schedule)
+            rest.append((number, *counted, False, not isinstance(one, Mapping), before))
     if rest:
-        places, inner, mappings, macros, before = zip(*rest, strict=True)
+        places, inner, mappings, macros, closer, before = zip(*rest, strict=True)
         hardware = HardwareBatch.of([accelerators[number] for number in places])
         batch, rows, macro = LayerBatch.of(inner), MappingBatch.of(mappings), torch.tensor(macros)
+        given = torch.tensor(closer)
         for twice, ones in zip(changes, found, strict=True):
             machines = hardware if twice is None else hardware.doubled(twice)
-            predicted = looked_at(latency(batch, rows, machines, macro), batch, rows, machines, macro)
+            predicted = _looked_at(latency(batch, rows, machines, macro), batch, rows, machines, given)
             first = torch.tensor(before, dtype=predicted.cycles.dtype) / (2.0 if twice == "issue" else 1.0)
             terms = predicted.terms.clone()
             terms[TERMS.index("start")] += first
