@@ -440,8 +440,8 @@ def predict_changed(
             rest.append((number, layer, one, True, False, 0.0))
         else:
             counted = counted_mapping(layer, schedule, accelerator)
-            before = style_of(schedule).host_cycles(layer, schedule)
-            rest.append((number, *counted, False, not isinstance(one, Mapping), before))
+            expansion = style_of(schedule).host_cycles(layer, schedule)
+            rest.append((number, *counted, False, not isinstance(one, Mapping), expansion))
     if rest:
         places, inner, mappings, macros, closer, before = zip(*rest, strict=True)
         hardware = HardwareBatch.of([accelerators[number] for number in places])
