@@ -2,8 +2,8 @@
 // cycle, four stages, no stall.
 //
 //   1  table entries (of the element, or of its distance from the row's largest one); largest elements
-//   2  entries times each byte of the row's inverse; elements times the row's factor; sums over the lanes
-//   3  softmax: both products' sum, rounded; normalisation: less the mean, 12 fraction bits; sums of rows
+//   2  entries times each byte of the row's inverse; elements times the row's factor; sums over a few lanes
+//   3  softmax: both products' sum, rounded; normalisation: less the mean, 12 fraction bits; sums of rows; offsets in place
 //   4  normalisation: times the gain, plus the offset
 //
 // Gains and offsets (an element of 32 bits a column: gain below, offset above) come beforehand, by rows of DIM columns. A
@@ -49,6 +49,8 @@ module baco_functions #(
 );
   localparam INDEX_BITS = $clog2(DIM/LANES) == 0 ? 1 : $clog2(DIM/LANES);
   localparam ROW_BITS = $clog2(DIM);
+  localparam GROUP = LANES < 4 ? LANES : 4;      // lanes that stage 2 adds up: entries come late in their cycle
+  localparam GROUPS = LANES / GROUP;
   localparam [1:0] TABLE = 2'd1, SOFTMAX = 2'd2, NORMALISE = 2'd3;
   localparam [1:0] RESULTS = 2'd2;
   localparam signed [29:0] MOST = 30'sd524287;
@@ -127,15 +129,15 @@ module baco_functions #(
   reg [SLICE*8-1:0] data_2;
   reg [META-1:0] meta_2;
   reg signed [36:0] mean_2;
-  reg [32:0] sum_2;                              // over the lanes
-  reg [30:0] squares_2;
+  reg [GROUPS*19-1:0] sums_2;                    // over each group's lanes
+  reg [GROUPS*18-1:0] squares_2;
   (* mem2reg *) reg signed [36:0] product_2 [0:LANES-1];  // softmax: by the inverse's upper byte
   (* mem2reg *) reg [23:0] low_2 [0:LANES-1];    // ... and by its lower one: entries come late in their cycle
   wire [27:0] factor;
   wire signed [36:0] mean;
-  integer j;
-  reg [32:0] sum;
-  reg [30:0] squares;
+  integer j, q;
+  reg [18:0] sum;
+  reg [17:0] squares;
   reg signed [7:0] x;
   reg [15:0] power;
   always @(posedge clock) begin
@@ -149,25 +151,29 @@ module baco_functions #(
       data_2 <= data_1;
       meta_2 <= meta_1;
       mean_2 <= product ? 37'd0 : mean;
-      sum = 33'd0;
-      squares = 31'd0;
+      for (q = 0; q < GROUPS; q = q + 1) begin
+        sum = 19'd0;
+        squares = 18'd0;
+        for (j = q * GROUP; j < q * GROUP + GROUP; j = j + 1)
+          if (j[7:0] < count_1) begin
+            x = data_1[j*8 +: 8];
+            power = {{8{x[7]}}, x} * {{8{x[7]}}, x};
+            sum = sum + (function_1 == SOFTMAX ? {3'd0, entries[j*16 +: 16]} : {{11{x[7]}}, x});
+            squares = squares + {2'd0, power};
+          end
+        sums_2[q*19 +: 19] <= sum;
+        squares_2[q*18 +: 18] <= squares;
+      end
       for (j = 0; j < LANES; j = j + 1) begin
         x = data_1[j*8 +: 8];
-        power = {{8{x[7]}}, x} * {{8{x[7]}}, x};
         if (function_1 == TABLE)
           data_2[j*8 +: 8] <= entries[j*16 +: 8];
-        if (j[7:0] < count_1) begin
-          sum = sum + (function_1 == SOFTMAX ? {17'd0, entries[j*16 +: 16]} : {{25{x[7]}}, x});
-          squares = squares + {15'd0, power};
-        end
         low_2[j] <= j[7:0] < count_1 ? {8'd0, entries[j*16 +: 16]} * {16'd0, factor[7:0]} : 24'd0;
         if (function_1 == SOFTMAX)
           product_2[j] <= j[7:0] < count_1 ? {13'd0, {8'd0, entries[j*16 +: 16]} * {16'd0, factor[15:8]}} : 37'd0;
         else if (function_1 == NORMALISE)
           product_2[j] <= {{29{x[7]}}, x} * {9'd0, product ? epsilon[27:0] : factor};
       end
-      sum_2 <= sum;
-      squares_2 <= squares;
     end
   end
 
@@ -192,16 +198,27 @@ module baco_functions #(
   reg [SLICE*8-1:0] data_3;
   reg [META-1:0] meta_3;
   (* mem2reg *) reg signed [19:0] normal_3 [0:LANES-1];
-  (* mem2reg *) reg [31:0] parameters_3 [0:LANES-1];
+  (* mem2reg *) reg signed [15:0] gain_3 [0:LANES-1];
+  (* mem2reg *) reg signed [40:0] offset_3 [0:LANES-1];  // and what rounds, before the shift
   reg [32:0] row_sum;                            // so far
   reg [30:0] row_squares;
   reg sums_valid;
   reg [32:0] whole_sum;
   reg [30:0] whole_squares;
   wire counts = valid_2 && (function_2 == SOFTMAX ? pass_2 == 2'd1 : function_2 == NORMALISE && pass_2 == 2'd0);
-  wire [32:0] next_sum = row_sum + sum_2;
-  wire [30:0] next_squares = row_squares + squares_2;
+  reg [32:0] next_sum;
+  reg [30:0] next_squares;
+  integer n;
+  always @* begin
+    next_sum = row_sum;
+    next_squares = row_squares;
+    for (n = 0; n < GROUPS; n = n + 1) begin
+      next_sum = next_sum + {{14{sums_2[n*19+18]}}, sums_2[n*19 +: 19]};
+      next_squares = next_squares + {13'd0, squares_2[n*18 +: 18]};
+    end
+  end
   integer k;
+  reg [31:0] own;
   reg [32:0] rounded;
   reg signed [37:0] difference;
   reg signed [29:0] scaled;
@@ -232,7 +249,11 @@ module baco_functions #(
           difference = {product_2[k][36], product_2[k]} - {mean_2[36], mean_2} + 38'sd128;
           scaled = difference[37:8];
           normal_3[k] <= scaled > MOST ? MOST[19:0] : scaled < -MOST - 30'sd1 ? 20'h80000 : scaled[19:0];
-          parameters_3[k] <= parameter_row[({27'd0, {5{1'b0}}} + k + {{(32-INDEX_BITS){1'b0}}, index_2} * LANES) * 32 +: 32];
+          own = parameter_row[({27'd0, {5{1'b0}}} + k + {{(32-INDEX_BITS){1'b0}}, index_2} * LANES) * 32 +: 32];
+          if (product)
+            own[31:16] = 16'd0;
+          gain_3[k] <= own[15:0];
+          offset_3[k] <= ({{25{own[31]}}, own[31:16]} <<< (shift - 5'd7)) + (41'sd1 <<< (shift - 5'd1));
         end
     end
   end
@@ -240,7 +261,6 @@ module baco_functions #(
   // ---- stage 4
   assign parameters_taken = valid_3 && pop_3;
   integer m;
-  reg [31:0] own;
   reg signed [42:0] result;
   reg signed [42:0] shifted;
   always @(posedge clock) begin
@@ -250,11 +270,8 @@ module baco_functions #(
       out_meta <= meta_3;
       if (function_3 == NORMALISE)
         for (m = 0; m < LANES; m = m + 1) begin
-          own = parameters_3[m];
-          if (product)
-            own[31:16] = 16'd0;
-          result = {{23{normal_3[m][19]}}, normal_3[m]} * {{27{own[15]}}, own[15:0]}
-                   + ({{27{own[31]}}, own[31:16]} <<< (shift - 5'd7)) + (43'sd1 <<< (shift - 5'd1));
+          result = {{23{normal_3[m][19]}}, normal_3[m]} * {{27{gain_3[m][15]}}, gain_3[m]}
+                   + {{2{offset_3[m][40]}}, offset_3[m]};
           shifted = result >>> shift;
           out_data[m*8 +: 8] <= shifted > 43'sd127 ? 8'd127 : shifted < -43'sd128 ? 8'h80 : shifted[7:0];
         end
