@@ -91,6 +91,7 @@ module baco_functions #(
   // (blocking assignments are to names within a block only)
   integer i;
   reg [7:0] found;
+  reg [2*LANES*8-1:0] larger;                    // of a tree's nodes, the root the second: lanes' elements from the LANESth on
   always @(posedge clock) begin
     valid_1 <= in_valid && !reset;
     if (in_valid) begin
@@ -104,10 +105,12 @@ module baco_functions #(
       data_1 <= in_data;
       meta_1 <= in_meta;
       if (in_function == SOFTMAX && in_pass == 2'd0) begin
-        found = fresh ? 8'h80 : largest;
         for (i = 0; i < LANES; i = i + 1)
-          if (i[7:0] < in_count && $signed(in_data[i*8 +: 8]) > $signed(found))
-            found = in_data[i*8 +: 8];
+          larger[(LANES+i)*8 +: 8] = i[7:0] < in_count ? in_data[i*8 +: 8] : 8'h80;
+        for (i = LANES - 1; i > 0; i = i - 1)
+          larger[i*8 +: 8] = $signed(larger[(2*i)*8 +: 8]) > $signed(larger[(2*i+1)*8 +: 8])
+              ? larger[(2*i)*8 +: 8] : larger[(2*i+1)*8 +: 8];
+        found = fresh || $signed(larger[8 +: 8]) > $signed(largest) ? larger[8 +: 8] : largest;
         largest <= found;
         fresh <= in_end;
         if (in_end) begin
