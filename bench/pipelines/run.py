@@ -48,7 +48,8 @@ _IMAGES: dict[str, tuple[Callable[[Any], Any], int]] = {
     "canny": (six.canny, 3),
     "mean_std": (six.mean_std, 3),
 }
-NAMES = (*_IMAGES, "knn", *CAMERAS)
+SIX = (*_IMAGES, "knn")
+NAMES = (*SIX, *CAMERAS)
 #: Share from which on the host does all.
 _ALL = 0.99
 #: Height and width of an image, rows and depth of data that run on the RTL.

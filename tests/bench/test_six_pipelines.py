@@ -7,7 +7,7 @@ import pytest
 
 import baco
 from baco.bench.pipelines import six
-from baco.bench.pipelines.run import NAMES, example, measured, page, plain_cycles, run
+from baco.bench.pipelines.run import SIX, example, measured, page, plain_cycles, run
 
 
 def _edges(image):
@@ -94,7 +94,7 @@ def test_the_bench_says_what_a_pipeline_gains_over_c(tmp_path):
 
 @pytest.mark.slow  # python -m pytest -m slow tests/bench/test_six_pipelines.py: minutes each
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SIX)
 def test_all_six_are_right_at_their_published_sizes(name):
     pipeline = example(name, 1080, 1920, 5000, 1000)
     (given,) = pipeline.random(0).values()
@@ -103,7 +103,7 @@ def test_all_six_are_right_at_their_published_sizes(name):
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SIX)
 def test_all_six_are_right_on_the_verilog(name):
     pipeline = example(name, 24, 32, 60, 50)
     (given,) = pipeline.random(0).values()
