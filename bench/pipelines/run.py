@@ -84,7 +84,7 @@ class PlainPipeline(IntegerOperator):
 
 
 def example(name: str, height: int, width: int, rows: int, depth: int) -> TracedPipeline:
-    """One of `NAMES`."""
+    """One of `SIX`."""
     if name == "knn":
         data = six.features(rows, depth)
         return TracedPipeline(six.nearest(data), {"query": Numbers((depth,), six.LEAST, six.MOST)})
