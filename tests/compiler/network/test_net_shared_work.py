@@ -258,3 +258,27 @@ def test_rounds_depend_on_earlier_ones_alone() -> None:
             assert now
         assert len(seen) == len(work.array) + len(work.host)
         assert all(part in seen for part in (*work.array, *work.host))
+
+
+@pytest.mark.parametrize("product", [2.4, 2.49, 2.51, 2.6])
+def test_rounds_leave_no_work_for_the_end(product: float) -> None:
+    """Three parts of the host's behind each product take a little longer than one. Worked out by hand: beside every product but the
+    first the host does the three of the one before, whether or not more than half of the third fits."""
+    count, width = 12, 4
+
+    def of(name: str, part: int) -> View:
+        return View(name, (1, width), (0, 1), part * width)
+
+    weights = dense("w", (width, width))
+    array = [
+        ArrayPart(MatMul("product", (), of("a", n), of("x", 0), weights, None, False, 1.0))
+        for n in range(count)
+    ]
+    host = [Map("table", (), of("b", n), of("a", n // 3), None) for n in range(3 * count)]
+    work = Shared((), tuple(array), tuple(host))
+    rounds = work.rounds(
+        {"a": count * width, "b": 3 * count * width, "x": width},
+        lambda part: product if isinstance(part, ArrayPart) else 1.0,
+    )
+    cycles = sum(max(0.0 if ours is None else product, len(theirs)) for ours, theirs in rounds)
+    assert cycles == pytest.approx(product + 3 * count)
