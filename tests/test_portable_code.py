@@ -19,11 +19,12 @@ FILES = (
     "accel/*.py",
     "workloads/*.py",
 )
-#: Files of these that compute nothing that a search decides by: meanings of networks, words for people; and what the rest
-#: is made of.
+#: Files of these that compute nothing that a search decides by: meanings of networks, words for people, plans of systems, whose
+#: solver stops by the clock; and what the rest is made of.
 OTHERS = (
     "common/tensors.py",
     "exploration/report/*.py",
+    "exploration/systems/*.py",
     "workloads/semantics.py",
 )
 #: Functions of the others that may do what they like, and why.

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from baco.accel.config import Accelerator
 from baco.accel.isa import float32_bits
-from baco.common.errors import InputError
+from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.network.addition import identity, plan_addition
 from baco.compiler.network.combinations import Combinations
 from baco.compiler.network.diagonal import block_diagonal, row_strips
@@ -83,6 +83,14 @@ def lower_operators(lowering: Lowering) -> LoweredNetwork:
     # a layer that was looked at but became another one once an operand had been copied
     result.layers = {name: code for name, code in result.layers.items() if name in called}
     return result
+
+
+def lower_on_host(network: QuantisedNetwork, accelerator: Accelerator, schedule: Scheduler) -> LoweredNetwork:
+    """Every operator by the host core beside the accelerator; those that it has no function for have no step, and a note.
+
+    `schedule` is asked for nothing.
+    """
+    return lower_operators(_OnHost(network, accelerator, schedule, None))
 
 
 #: Operators whose result may lie where an operand of the same view lay.
@@ -494,6 +502,18 @@ class Lowering(PartCaller):
             ):
                 self.result.in_place.setdefault(op.output.value, view.value)
                 return
+
+
+class _OnHost(Lowering):
+    """What the accelerator has no part in."""
+
+    def lower(self, op: IntegerOperator) -> None:
+        """Append the call of an operator, by itself."""
+        self._operator, self._table = op.name, None
+        try:
+            self._on_host(op, "all is the host's")
+        except InfeasibleError as error:
+            self._note(op.name, str(error))
 
 
 def _has_rows(view: View) -> bool:

@@ -117,11 +117,16 @@ def _host(lowered: LoweredNetwork, step: Step, accelerator: Accelerator) -> Step
     assert step.work is not None, (
         "steps that no code of the accelerator has are calls of the host's functions"
     )
+    return host_cost(step.work, host_misses(lowered, step), accelerator)
+
+
+def host_misses(lowered: LoweredNetwork, step: Step) -> float:
+    """Cache lines that a call of one of the host's functions brings from memory; 0 of other steps."""
     places = [
         (lowered.in_place.get(one.value, one.value), one.offset) if isinstance(one, ValueAddress) else None
         for one in step.arguments[1:]
     ]
-    return host_cost(step.work, step.work.misses(places), accelerator)
+    return 0.0 if step.work is None else step.work.misses(places)
 
 
 def host_cost(work: HostWork, misses: float, accelerator: Accelerator) -> StepCost:

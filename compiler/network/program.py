@@ -124,6 +124,19 @@ def scheduler(accelerator: Accelerator, *, baseline: bool = False) -> Scheduler:
     return schedule
 
 
+def default_choices(
+    accelerator: Accelerator, *, library: bool = False, groups: GroupScheduler | None = None
+) -> tuple[Scheduler, GroupScheduler | None, Combinations]:
+    """What a program has unless it is told otherwise: how layers are carried out, how groups where others are not given, and what
+    else operators do together; arguments as those of `compile_network`."""
+    from baco.compiler.network.group_choice import GroupChoice
+
+    schedule = scheduler(accelerator, baseline=library)
+    if not library and groups is None and fuses_by_default(accelerator):
+        groups = GroupChoice(accelerator, schedule)
+    return schedule, groups, chosen_combinations(accelerator, schedule, fused=groups is not None)
+
+
 @dataclass(frozen=True)
 class NetworkCode:
     """A network as a module at the `instgem` level, and what it works on.
@@ -164,13 +177,8 @@ def network_code(
     if check_layers and reference is None:
         raise InputError("checking every layer needs the values of all of them")
     if schedule is None:
-        from baco.compiler.network.group_choice import GroupChoice
-
-        schedule = scheduler(accelerator, baseline=library)
-        if not library and groups is None and fuses_by_default(accelerator):
-            groups = GroupChoice(accelerator, schedule)
-        if combinations is None:
-            combinations = chosen_combinations(accelerator, schedule, fused=groups is not None)
+        schedule, groups, chosen = default_choices(accelerator, library=library, groups=groups)
+        combinations = chosen if combinations is None else combinations
     if library:
         from baco.compiler.network.library import lower_as_library
 
