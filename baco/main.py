@@ -36,6 +36,7 @@ COMMANDS = {
     "evaluate": "baco.commands.evaluate:evaluate",
     "networks": "baco.commands.networks:networks",
     "fuse": "baco.commands.fuse:fuse",
+    "plan": "baco.commands.plan:plan",
     "report": "baco.commands.report:report",
     "init": "baco.commands.init:init",
     "rtl": "baco.commands.rtl:rtl",

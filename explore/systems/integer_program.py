@@ -152,13 +152,40 @@ class _Formulation:
             p.row(self._minus(i) | {self.end: 1.0}, float(graph.tails[i]) / scale)
             if graph.deadlines[i] < math.inf:
                 p.row(self._minus(i), -float(graph.deadlines[i]) / scale)
-        first = float(graph.ready.min(initial=math.inf)) / scale if graph.names else 0.0
-        for u in range(len(graph.units)):
-            terms = {on[u]: -self.time[i][on[u]] for i, on in enumerate(self.on) if u in on}
-            p.row({self.end: 1.0} | terms, first)
-        for need in graph.shared:
-            terms = {c: -float(need[i, u]) / scale for i, on in enumerate(self.on) for u, c in on.items()}
-            p.row({self.end: 1.0} | terms, first)
+        self._loads()
+
+    def _loads(self) -> None:
+        """Units and shared resources do one thing at a time: all tasks until the end, and those that must be done between a begin and a
+        deadline until that."""
+        graph, p, scale = self.graph, self.p, self._unit
+        begins, due = graph.ready.min(1), graph.deadlines.copy()
+        for task in range(len(graph.names) - 1, -1, -1):
+            due[task] = min((due[task], *(due[consumer] for consumer in graph.behind[task])))
+        needs = [
+            [
+                (column, float(graph.times[i, u]))
+                for i, on in enumerate(self.on)
+                for v, column in on.items()
+                if v == u
+            ]
+            for u in range(len(graph.units))
+        ]
+        needs += [
+            [(c, float(need[i, u])) for i, on in enumerate(self.on) for u, c in on.items()]
+            for need in graph.shared
+        ]
+        owner = {column: i for i, on in enumerate(self.on) for column in on.values()}
+        first = float(begins.min(initial=math.inf)) if graph.names else 0.0
+        for terms in needs:
+            p.row({self.end: 1.0} | {column: -time / scale for column, time in terms}, first / scale)
+            for begin, end in itertools.product(np.unique(begins), np.unique(due[np.isfinite(due)])):
+                inside = {
+                    column: -time / scale
+                    for column, time in terms
+                    if begins[owner[column]] >= begin and due[owner[column]] <= end
+                }
+                if begin < end and inside:
+                    p.row(inside, -float(end - begin) / scale)
 
     def _minus(self, task: int) -> dict[int, float]:
         """Terms of minus a task's end."""

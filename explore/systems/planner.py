@@ -13,7 +13,7 @@ from baco.exploration.systems.cut import PART, plan_parts
 from baco.exploration.systems.integer_program import IntegerSolution, pairs_of, solve
 from baco.exploration.systems.list_plans import descend, greedy, heft, latest_starts, serial
 from baco.exploration.systems.task_graph import Goal, TaskGraph
-from baco.exploration.systems.timetable import Timetable, dispatch, orderly, replay
+from baco.exploration.systems.timetable import PlanValue, Timetable, dispatch, orderly, replay
 
 #: Pairs of tasks that exclude each other up to which the whole graph is one integer program with orders.
 _PAIRS = 600
@@ -30,21 +30,21 @@ class PlannedSystem:
     Attributes:
         best: the plan, sharing included.
         solver: who made it.
-        values: (lateness, goal) of every solver's schedule.
+        values: of every solver's schedule.
         bound: what the goal is at least, in any schedule.
         deadlines: whether tasks end in time; where `cannot be met`, that is proven.
     """
 
     best: Timetable
     solver: str
-    values: Mapping[str, tuple[float, float]]
+    values: Mapping[str, PlanValue]
     bound: float
     deadlines: Deadlines
 
     @property
     def gap(self) -> float:
         """Share of the goal by which a better schedule could have less, at most; 0: this is the optimum."""
-        value = self.values[self.solver][1]
+        value = self.values[self.solver].goal
         gap = (value - self.bound) / value if value > 0 else 0.0
         return gap if gap > _PROVEN else 0.0
 
@@ -63,7 +63,7 @@ class _Planner:
     def __init__(self, graph: TaskGraph, goal: Goal, seconds: float) -> None:
         self.graph, self.goal, self.seconds = graph, goal, seconds
         self.known: dict[str, Timetable] = {}
-        self.values: dict[str, tuple[float, float]] = {}
+        self.values: dict[str, PlanValue] = {}
         self.bound = 0.0
 
     def plan(self) -> PlannedSystem:
@@ -91,14 +91,14 @@ class _Planner:
             )
         if not self._proven and not impossible and len(pairs_of(graph)) <= _PAIRS:
             left = max(self.seconds - (time.monotonic() - began), self.seconds / 4)
-            late, value = self.values[self._best]
+            late, value, _ = self.values[self._best]
             exact = solve(graph, goal, upper=np.inf if late else value, seconds=left)
             self._raise(exact)
             impossible |= exact.planned is None and exact.proven and bool(late)
             if exact.planned is not None:
                 self._take("integer program", exact.planned)
         best = self._best
-        missed = self.values[best][0] > 0
+        missed = self.values[best].lateness > 0
         deadlines: Deadlines = "cannot be met" if impossible and missed else "missed" if missed else "met"
         return PlannedSystem(self.known[best], best, self.values, self.bound, deadlines)
 
@@ -118,5 +118,5 @@ class _Planner:
 
     @property
     def _proven(self) -> bool:
-        late, value = self.values[self._best]
+        late, value, _ = self.values[self._best]
         return not late and value - self.bound <= _PROVEN * value

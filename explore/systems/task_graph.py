@@ -170,5 +170,8 @@ class Goal:
 
     def costs(self, graph: TaskGraph) -> Floats:
         """(n, U) share of tasks in it, if they ran one after the other."""
-        energies = np.where(np.isfinite(graph.times), graph.energies, 0.0)
-        return np.asarray(self.time * graph.times + self.energy * energies)
+        able = np.isfinite(graph.times)
+        costs = self.time * np.where(able, graph.times, 0.0) + self.energy * np.where(
+            able, graph.energies, 0.0
+        )
+        return np.asarray(np.where(able, costs, np.inf))

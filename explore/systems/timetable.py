@@ -30,6 +30,14 @@ class Spell(NamedTuple):
     finish: float
 
 
+class PlanValue(NamedTuple):
+    """Less is better, the first first: what tasks end behind deadlines, what the goal says, and when tasks end, all together."""
+
+    lateness: float
+    goal: float
+    ends: float
+
+
 @dataclass(frozen=True)
 class Timetable:
     """Unit, start and end of every task, and the transfers between them."""
@@ -53,13 +61,14 @@ class Timetable:
 
     def energy(self, graph: TaskGraph) -> float:
         """Of all tasks and of the system while they last."""
-        tasks = graph.energies[range(len(self.units)), self.units] if self.units else np.zeros(0)
-        return math.fsum(tasks.tolist()) + graph.static * self.makespan
+        return self.value(graph, Goal(graph.static, 1.0)).goal
 
-    def value(self, graph: TaskGraph, goal: Goal) -> tuple[float, float]:
-        """Less is better: lateness, then what the goal says."""
-        tasks = graph.energies[range(len(self.units)), self.units] if self.units else np.zeros(0)
-        return self.lateness(graph), goal.time * self.makespan + goal.energy * math.fsum(tasks.tolist())
+    def value(self, graph: TaskGraph, goal: Goal) -> PlanValue:
+        """What is less for a better timetable."""
+        tasks = math.fsum(graph.energies[range(len(self.units)), self.units].tolist())
+        return PlanValue(
+            self.lateness(graph), goal.time * self.makespan + goal.energy * tasks, math.fsum(self.finishes)
+        )
 
 
 class Board:

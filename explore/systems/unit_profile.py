@@ -17,6 +17,7 @@ accelerator's DMA or the host's cache lines. So a result costs a group on anothe
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -94,6 +95,7 @@ class UnitProfile:
         network: its name.
         operators: of every group, by name.
         graph: groups as tasks: nanoseconds, picojoules, bytes.
+        inputs: bytes of each of the network's, and the last group that reads it.
         alone_ns, alone_pj: by accelerator, of its own program with what the host does in it, one step after the other, its own static energy
             included.
     """
@@ -101,6 +103,7 @@ class UnitProfile:
     network: str
     operators: tuple[tuple[str, ...], ...]
     graph: TaskGraph
+    inputs: tuple[tuple[float, int], ...]
     alone_ns: Mapping[str, float]
     alone_pj: Mapping[str, float]
 
@@ -119,57 +122,56 @@ class _Part:
 
 def profile(network: QuantisedNetwork, system: SystemUnits) -> UnitProfile:
     """Raises InfeasibleError for a network that one of the accelerators' programs cannot compute."""
-    programs = [_parts(network, one, system) for one in system.accelerators]
+    programs = [_parts(network, machine, system) for machine in system.accelerators]
     first = system.accelerators[0]
     alone = lower_on_host(network, first, default_choices(first)[0])
     on_host = list(_steps(alone, first, system))
     groups = _groups(network, programs)
     place = {name: at for at, names in enumerate(groups) for name in names}
-    table = np.full((5, len(groups), len(system.units)), np.inf)
+    table = np.full((4, len(groups), len(system.units)), np.inf)
     for unit, parts in enumerate(programs):
         for at, own in _by_group(parts, place).items():
-            computed = [one for one in own if one.accelerator]
+            computed = any(part.accelerator for part in own)
             # the host core runs what an accelerator's program leaves to it
             _enter(table, at, unit if computed else len(programs), own)
     computed_there = {name for part in on_host for name in part.operators}
     for at, own in _by_group(on_host, place).items():
         if computed_there.issuperset(groups[at]) and (system.host or np.isinf(table[0, at]).all()):
             _enter(table, at, len(programs), own)
-    time, host, memory, energy, _ = table
+    time, host, memory, energy = table
     shared = np.stack([np.minimum(host, time), np.minimum(memory, time)])
     graph = TaskGraph(
         tuple(_label(names) for names in groups),
         system.units,
         time,
         _edges(network, place),
-        energies=energy,
+        energies=np.where(np.isfinite(time), energy, 0.0),
         shared=np.where(np.isfinite(shared), shared, 0.0),
         static=system.static_pj_per_ns,
     )
     sums = {
-        name: (sum(one.time for one in parts), sum(one.energy for one in parts))
+        name: (sum(part.time for part in parts), sum(part.energy for part in parts))
         for name, parts in zip(system.names, programs, strict=True)
     }
     own_static = {
-        name: one.static_pj(1.0) * one.clock_mhz * 1e-3
-        for name, one in zip(system.names, system.accelerators, strict=True)
+        name: machine.static_pj(1.0) * machine.clock_mhz * 1e-3
+        for name, machine in zip(system.names, system.accelerators, strict=True)
     }
     return UnitProfile(
         network.name,
         tuple(groups),
         graph,
+        _inputs(network, place),
         {name: time for name, (time, _) in sums.items()},
         {name: energy + own_static[name] * time for name, (time, energy) in sums.items()},
     )
 
 
 def _enter(table: Floats, group: int, unit: int, parts: Sequence[_Part]) -> None:
-    """Write sums of parts into (time, host, memory, energy, .) of a group on a unit, unless a faster way is known."""
-    sums = [
-        sum(getattr(one, name) for one in parts) for name in ("time", "host", "memory", "energy")
-    ]
+    """Write sums of parts into (time, host, memory, energy) of a group on a unit, unless a faster way is known."""
+    sums = [sum(getattr(one, name) for one in parts) for name in ("time", "host", "memory", "energy")]
     if sums[0] < table[0, group, unit]:
-        table[:4, group, unit] = sums
+        table[:, group, unit] = sums
 
 
 def _parts(network: QuantisedNetwork, accelerator: Accelerator, system: SystemUnits) -> list[_Part]:
@@ -205,9 +207,7 @@ def _steps(lowered: LoweredNetwork, accelerator: Accelerator, system: SystemUnit
             busy = min(busy, terms["issue"])
         elif not step.accelerator:
             moved = host_misses(lowered, step) * LINE_BYTES
-        yield _Part(
-            names, step.accelerator, cost.cycles * ns, busy * ns, moved / system.channel_gb_s, energy
-        )
+        yield _Part(names, step.accelerator, cost.cycles * ns, busy * ns, moved / system.channel_gb_s, energy)
 
 
 def _operators_of(lowered: LoweredNetwork) -> list[frozenset[str]]:
@@ -216,7 +216,12 @@ def _operators_of(lowered: LoweredNetwork) -> list[frozenset[str]]:
     network = lowered.network
     known = {op.name for op in network.operators}
     called = [
-        {name for one in (step.operator, *step.also) for name in (one, one.partition("[")[0]) if name in known}
+        {
+            name
+            for one in (step.operator, *step.also)
+            for name in (one, one.partition("[")[0])
+            if name in known
+        }
         for step in lowered.steps
     ]
     left = [op for op in network.operators if op.name not in set().union(*called)]
@@ -225,9 +230,7 @@ def _operators_of(lowered: LoweredNetwork) -> list[frozenset[str]]:
         inside = [
             at for at, step in enumerate(lowered.steps) if any(_meet(written, one) for one in step.writes)
         ]
-        readers = {
-            other.name for other in network.operators if any(_reads(network, other, written))
-        }
+        readers = {other.name for other in network.operators if any(_reads(network, other, written))}
         for at in inside or [at for at, names in enumerate(called) if names & readers]:
             called[at].add(op.name)
     return [frozenset(names) for names in called]
@@ -250,25 +253,25 @@ def _groups(network: QuantisedNetwork, programs: Sequence[Sequence[_Part]]) -> l
 
     names = [op.name for op in network.operators]
     number = {name: at for at, name in enumerate(names)}
-    pairs = {edge for edge in _edges(network, number)}
+    pairs = set(_edges(network, number))
     for part in (part for parts in programs for part in parts):
-        members = [number[name] for name in sorted(part.operators, key=number.__getitem__)]
-        pairs |= {pair for a, b in zip(members, members[1:], strict=False) for pair in ((a, b), (b, a))}
+        members = sorted(number[name] for name in part.operators)
+        pairs |= {pair for a, b in itertools.pairwise(members) for pair in ((a, b), (b, a))}
     rows, columns = zip(*sorted(pairs), strict=True) if pairs else ((), ())
     matrix = csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(names), len(names)))
     _, label = connected_components(matrix, directed=True, connection="strong")
     members_of: dict[int, list[int]] = defaultdict(list)
-    for at, one in enumerate(label.tolist()):
-        members_of[one].append(at)
-    needs: dict[int, set[int]] = {one: set() for one in members_of}
+    for at, group in enumerate(label.tolist()):
+        members_of[group].append(at)
+    needs: dict[int, set[int]] = {group: set() for group in members_of}
     for a, b in pairs:
         if label[a] != label[b]:
             needs[int(label[b])].add(int(label[a]))
     ordered: list[tuple[str, ...]] = []
     done: set[int] = set()
     while len(done) < len(members_of):
-        ready = [one for one, before in needs.items() if one not in done and before <= done]
-        first = min(ready, key=lambda one: members_of[one][-1])
+        ready = [group for group, before in needs.items() if group not in done and before <= done]
+        first = min(ready, key=lambda group: members_of[group][-1])
         done.add(first)
         ordered.append(tuple(names[at] for at in members_of[first]))
     return ordered
@@ -289,6 +292,19 @@ def _edges(network: QuantisedNetwork, place: Mapping[str, int]) -> dict[Edge, fl
             (op.name, region(op.output, network.values), float(op.output.words * size))
         )
     return dict(edges)
+
+
+def _inputs(network: QuantisedNetwork, place: Mapping[str, int]) -> tuple[tuple[float, int], ...]:
+    """See `UnitProfile.inputs`."""
+    values = network.values
+    last: dict[str, int] = {}
+    for op in network.operators:
+        for view in op.inputs:
+            if values[view.value].role == "input":
+                last[view.value] = max(place[op.name], last.get(view.value, 0))
+    return tuple(
+        (float(np.prod(values[name].shape) * itemsize(values[name])), at) for name, at in last.items()
+    )
 
 
 def _by_group(parts: Iterable[_Part], place: Mapping[str, int]) -> dict[int, list[_Part]]:

@@ -1,0 +1,137 @@
+"""`baco plan`: which unit of a system runs what when."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from baco.cli.checked import Count
+from baco.cli.completions import accelerator_completions, network_completions
+
+if TYPE_CHECKING:
+    from baco.api.systems import PlannedNetworks
+
+
+class PlanObjective(StrEnum):
+    """What there is to be least of."""
+
+    MAKESPAN = "makespan"
+    ENERGY = "energy"
+
+
+class CommandIssue(StrEnum):
+    """Who writes the commands of accelerators."""
+
+    HOST = "host"
+    UNIT = "unit"
+
+
+def plan(
+    network: Annotated[
+        list[str],
+        typer.Option(
+            "--network",
+            "-n",
+            metavar="NAME|FILE[@KEY=VALUE]",
+            autocompletion=network_completions,
+            help="Again for each: as `baco compile` takes it, with rate=HZ, deadline=MS or runs=N behind an @.",
+        ),
+    ],
+    unit: Annotated[
+        list[str],
+        typer.Option(
+            "--unit",
+            "-u",
+            metavar="ACCELERATOR|host",
+            autocompletion=accelerator_completions,
+            help="Again for each of one to four accelerators; host: the host core computes what they can, too.",
+        ),
+    ],
+    out: Path | None = None,
+    objective: PlanObjective = PlanObjective.MAKESPAN,
+    issue: CommandIssue = CommandIssue.HOST,
+    layers: Count | None = None,
+    seconds: Annotated[float, typer.Option(min=0.1, max=3600)] = 20.0,
+    cloud: str | None = None,
+    link: str | None = None,
+    json: bool = False,
+) -> None:
+    """Plan networks on a system of several accelerators and a host core: what runs where when. All figures are predicted.
+
+    A network with a rate begins anew every period, and ends before that or by its deadline; others run once, or `runs` times.
+
+    Example: baco plan -n resnet18@rate=30 -n bert_base -u gemmini-default -u gemmini-default,dim=8 --out plan
+
+    Args:
+        out (-o, FOLDER): Write plan.html, with a chart and the times and energies of operators by unit, and plan.json.
+        objective: What there is least of, once all deadlines are met.
+        issue: Who writes the accelerators' commands: the host core, as today, or each unit for itself, for which there is no Verilog.
+        layers (N): Run repeated blocks only so many times.
+        seconds: That the solvers have.
+        cloud (ACCELERATOR): With --link: cut the one network between the system and this machine, too.
+        link (MB/s,ms,W): Rate, round trip and power of the link before it.
+    """
+    from baco.api.systems import plan as plan_networks
+    from baco.common.files import output_folder
+    from baco.common.text import one_line
+    from baco.display.console import print_json, stdout
+
+    if out is not None:
+        output_folder(out)
+    made = plan_networks(
+        network,
+        unit,
+        objective=objective.value,
+        issue=issue.value,
+        layers=layers,
+        seconds=seconds,
+        cloud=cloud,
+        link=link,
+    )
+    paths = [] if out is None else made.write(out)
+    if json:
+        print_json(made.record())
+        return
+    _show(made)
+    for path in paths:
+        stdout().print(one_line(str(path)), highlight=False, soft_wrap=True)
+
+
+def _show(made: PlannedNetworks) -> None:
+    from baco.display.console import amount, stdout, table
+    from baco.exploration.systems.system_plan import unit_rows
+
+    plan, out = made.plan, stdout()
+    rows = ((name, count, amount(busy), f"{share:.0%}") for name, count, busy, share in unit_rows(plan))
+    out.print(table(("unit", "groups", "busy, ms", "of the makespan"), rows, left=("unit",)))
+    gap = plan.planned.gap
+    lines = [
+        f"predicted: {plan.timetable.makespan * 1e-6:.5g} ms, {plan.energy_pj * 1e-6:.5g} µJ; {plan.objective}"
+        f" {f'at most {gap:.2%} from the optimum' if gap else 'at the optimum'} of these predictions ({plan.planned.solver})"
+    ]
+    if (saving := plan.saving()) is not None:
+        over, share = saving
+        lines.append(
+            f"{share:.1%} less {plan.objective} than {over} alone"
+            if share >= 5e-4
+            else f"no less {plan.objective} than {over} alone"
+        )
+    if words := plan.deadline_words():
+        lines.append(words)
+    if (cut := made.cut) is not None:
+        names = plan.profiles[0].graph.names
+        where = (
+            "nothing"
+            if not cut.groups
+            else "all"
+            if cut.groups == len(names)
+            else f"up to {names[cut.groups - 1]}"
+        )
+        lines.append(
+            f"best cut: {where} on the device, {cut.edge_s * 1e3:.4g} + {cut.link_s * 1e3:.4g} + {cut.cloud_s * 1e3:.4g} ms"
+            f" (device, link, behind), {cut.joule * 1e3:.4g} mJ of the device"
+        )
+    out.print("\n".join(lines), highlight=False, soft_wrap=True)

@@ -1,0 +1,161 @@
+"""A plan as a page: headline, chart of when what runs where, tables of groups by unit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from baco.common.page import html_cards, html_table, page
+from baco.common.text import html_text
+from baco.exploration.systems.link import LinkSplit
+from baco.exploration.systems.system_plan import SystemPlan, solver_rows, unit_rows
+
+_STYLE = """
+figure { margin: 1rem 0; overflow-x: auto; } figure svg { width: 100%; min-width: 40rem; height: auto; display: block; }
+figure text { font: 12px system-ui, sans-serif; fill: currentColor; } figure line { stroke: currentColor; stroke-width: .5; opacity: .4; }
+figure rect { stroke: var(--paper, #fff); stroke-width: .4; }
+"""
+#: Of runs, by network; later ones repeat.
+_COLOURS = ("#3b7dd8", "#e08a1e", "#3a9a5b", "#b5519c", "#7a6bd0", "#c94f4f", "#4aa3a8", "#8a7a3c")
+_LEFT, _WIDTH, _LANE = 150, 1000, 34
+
+
+def plan_page(plan: SystemPlan, splits: list[LinkSplit] | None = None) -> str:
+    """The page, as HTML; names from outside are escaped."""
+    body = [
+        f'<ul class="cards">{html_cards(_cards(plan))}</ul>',
+        "<section><h2>When what runs where</h2>",
+        f"<figure>{gantt(plan)}</figure>",
+        html_table(
+            ("unit", "groups", "busy, ms", "of the makespan"),
+            [
+                (name, str(count), f"{busy:.4g}", f"{share:.1%}")
+                for name, count, busy, share in unit_rows(plan)
+            ],
+            (1, 2, 3),
+            caption="Units, predicted",
+        ),
+        "</section><section><h2>Solvers</h2>",
+        html_table(
+            ("solver", "makespan, ms" if plan.objective == "makespan" else "energy, µJ"),
+            [(name, f"{value:.6g}") for name, value in solver_rows(plan).items()],
+            (1,),
+            caption="Predicted, the plan first",
+        ),
+        "</section>",
+        *_tables(plan),
+    ]
+    if splits is not None:
+        body.append(f"<section><h2>Cuts</h2>{_cut_table(plan, splits)}</section>")
+    names = ", ".join(own.network for own in plan.profiles)
+    return page(
+        title=f"Plan of {names}",
+        brand="plan",
+        heading=f"{names} on {', '.join(plan.system.names)} and the host core",
+        subheading="All times and energies are predicted; no run of this plan on RTL exists.",
+        body="".join(body),
+        styles=[_STYLE],
+    )
+
+
+def _cards(plan: SystemPlan) -> Iterator[tuple[str, str, str]]:
+    gap = plan.planned.gap
+    proven = "the optimum, proven" if not gap else f"at most {gap:.2%} above the optimum, proven"
+    yield "makespan", f"{plan.timetable.makespan * 1e-6:.4g} ms", f"predicted; {plan.planned.solver}"
+    yield "energy", f"{plan.energy_pj * 1e-6:.4g} µJ", "predicted"
+    yield "gap", f"{gap:.2%}", f"{plan.objective}: {proven} for these predictions"
+    saving = plan.saving()
+    if saving is not None:
+        yield "saved", f"{saving[1]:.1%}", f"over {saving[0]} alone, predicted"
+    if words := plan.deadline_words():
+        yield "deadlines", "missed" if plan.late else "met", words
+
+
+def gantt(plan: SystemPlan) -> str:
+    """Lanes of units, a bar a group, as SVG."""
+    units, timetable = plan.system.units, plan.timetable
+    span = max(timetable.makespan, plan.mix.hyperperiod_ns or 0.0) or 1.0
+    height = _LANE * len(units) + 42
+
+    def across(time: float) -> float:
+        return _LEFT + _WIDTH * time / span
+
+    shapes = []
+    for tick in _ticks(span * 1e-6):
+        x = across(tick * 1e6)
+        shapes.append(f'<line x1="{x:.1f}" y1="20" x2="{x:.1f}" y2="{height - 20}"/>')
+        shapes.append(f'<text x="{x:.1f}" y="{height - 6}" text-anchor="middle">{tick:g} ms</text>')
+    for at, name in enumerate(units):
+        label = name if len(name) <= 22 else f"{name[:10]}…{name[-11:]}"
+        shapes.append(f'<text x="0" y="{20 + _LANE * at + 21}">{html_text(label)}</text>')
+    for run in plan.mix.runs:
+        own = plan.profiles[run.network]
+        for at, task in enumerate(run.tasks):
+            start, finish = timetable.starts[task], timetable.finishes[task]
+            told = f"{own.network} run {run.run + 1}: {own.graph.names[at]}, {start * 1e-6:.4g} to {finish * 1e-6:.4g} ms"
+            shapes.append(
+                f'<rect x="{across(start):.2f}" y="{20 + _LANE * timetable.units[task] + 5}"'
+                f' width="{max(across(finish) - across(start), 0.3):.2f}" height="{_LANE - 10}"'
+                f' fill="{_COLOURS[run.network % len(_COLOURS)]}" fill-opacity="{1.0 if run.run % 2 == 0 else 0.7}">'
+                f"<title>{html_text(told)}</title></rect>"
+            )
+    for number, own in enumerate(plan.profiles):
+        x = _LEFT + 160 * number
+        colour = _COLOURS[number % len(_COLOURS)]
+        shapes.append(f'<rect x="{x}" y="3" width="12" height="12" fill="{colour}"/>')
+        shapes.append(f'<text x="{x + 17}" y="14">{html_text(own.network[:22])}</text>')
+    return (
+        f'<svg viewBox="0 0 {_LEFT + _WIDTH + 40} {height}" role="img" aria-label="Gantt chart">'
+        f"{''.join(shapes)}</svg>"
+    )
+
+
+def _ticks(span: float) -> list[float]:
+    """Some ten round numbers from 0 to the span."""
+    step = 10.0 ** math.floor(math.log10(span / 5))
+    step *= next(factor for factor in (1, 2, 5, 10) if span / (step * factor) <= 10)
+    return [step * n for n in range(int(span / step) + 1)]
+
+
+def _tables(plan: SystemPlan) -> Iterator[str]:
+    """Of every network, its groups by unit."""
+    for number, own in enumerate(plan.profiles):
+        first = next(run for run in plan.mix.runs if run.network == number)
+        rows = [
+            (
+                name,
+                *("" if time == math.inf else f"{time * 1e-3:,.2f}" for time in own.graph.times[at].tolist()),
+                *(
+                    "" if own.graph.times[at, unit] == math.inf else f"{energy * 1e-3:,.1f}"
+                    for unit, energy in enumerate(own.graph.energies[at].tolist())
+                ),
+                plan.system.units[plan.timetable.units[first.tasks[at]]],
+            )
+            for at, name in enumerate(own.graph.names)
+        ]
+        units = plan.system.units
+        heads = (
+            "group",
+            *(f"{unit}, µs" for unit in units),
+            *(f"{unit}, nJ" for unit in units),
+            "planned on",
+        )
+        yield f"<section><h2>{html_text(own.network)}</h2>"
+        numeric = range(1, 2 * len(units) + 1)
+        caption = "Groups by unit, each alone, predicted; planned is the first run. Empty: the unit cannot"
+        yield html_table(heads, rows, numeric, caption=caption) + "</section>"
+
+
+def _cut_table(plan: SystemPlan, splits: list[LinkSplit]) -> str:
+    names = plan.profiles[0].graph.names
+    rows = [
+        (
+            "none: all behind the link" if not one.groups else names[one.groups - 1],
+            *(f"{seconds * 1e3:.4g}" for seconds in (one.edge_s, one.link_s, one.cloud_s, one.seconds)),
+            f"{one.nbytes:,.0f}",
+            f"{one.joule * 1e3:.4g}",
+        )
+        for one in splits
+    ]
+    heads = ("last group on the device", "device, ms", "link, ms", "behind, ms", "all, ms", "bytes", "mJ")
+    return html_table(heads, rows, range(1, 7), caption="Device and a machine behind a link, predicted")
