@@ -126,7 +126,7 @@ def add_technology(
     liberty: Sequence[str | Path],
     memories: Sequence[str | Path] = (),
     designs: int | None = None,
-    optimise: str = "area",
+    optimise: str = "clock",
     report: Callable[[str], None] | None = None,
 ) -> Technology:
     """Measure a library in netlists of some small accelerators and keep its figures on this machine, under a name.

@@ -1,7 +1,7 @@
 """Measure a technology that comes with baco: `python -m baco.bench.fit.technology NAME --liberty FILE… [--memories FILE…]`.
 
 Netlists are kept in `results/technologies/NAME.json`, written after each design, so that a stopped run goes on; the laws go to
-`accel/technologies/NAME.json`. Some minutes of two cores for each new design, seconds where its modules are known.
+`accel/technologies/NAME.json`. For the clock one to ten minutes of a core for each new design, for area seconds where its modules are known.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("name")
     parser.add_argument("--liberty", type=Path, nargs="+", required=True, help="the standard cells")
     parser.add_argument("--memories", type=Path, nargs="*", default=[], help="memory macros")
-    parser.add_argument("--optimise", choices=GOALS, default=GOALS[0], help="what netlists are made for")
+    parser.add_argument("--optimise", choices=GOALS, default="clock", help="what netlists are made for")
     parser.add_argument("--designs", type=int, default=len(DESIGNS), help="the first ones only")
     parser.add_argument(
         "--results", type=Path, default=Path("results/technologies"), help="folder of netlists"
