@@ -7,7 +7,10 @@ even, and saturate; NaN becomes the largest element.
 
 from __future__ import annotations
 
+import numpy as np
+
 from baco.accel.config import MOVE_BYTES, Accelerator
+from baco.accel.number_formats import FORMATS, FloatFormat
 from baco.common.provenance import versions
 
 #: Bits of the local address in a command's operand.
@@ -119,6 +122,18 @@ def _block_length(row_bytes: int) -> int:
 
 def _types(accelerator: Accelerator) -> list[str]:
     bits = accelerator.input_bits
+    if accelerator.input_format != "integer":
+        codes = FORMATS[accelerator.input_format]
+        assert isinstance(codes, FloatFormat)
+        most = int(codes.encode(np.array(codes.largest)))
+        return [
+            f"// codes of {codes.name}",
+            "typedef uint8_t elem_t;",
+            f"static const elem_t elem_t_max __attribute__((unused)) = {most:#04x};",
+            f"static const elem_t elem_t_min __attribute__((unused)) = {most | 0x80:#04x};",
+            "typedef float acc_t;",
+            "typedef float full_t;",
+        ]
     return [
         f"typedef int{bits}_t elem_t;",
         f"static const elem_t elem_t_max __attribute__((unused)) = INT{bits}_MAX;",

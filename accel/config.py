@@ -24,10 +24,11 @@ from pydantic import (
 from baco.accel.area import configured_area_mm2, configured_blocks_mm2
 from baco.accel.dataflows import DATAFLOWS, Dataflow, DataflowSetting, offered
 from baco.accel.energy import EnergyLaw, EnergyTable
+from baco.accel.input_format import InputFormat, format_problem
 from baco.accel.parameters import ParameterRow, Reader
 from baco.accel.switched_energy import SwitchedEnergy
 from baco.accel.technology import PUBLISHED, known_figures, technology
-from baco.common.errors import InputError, did_you_mean
+from baco.common.errors import InfeasibleError, InputError, did_you_mean
 from baco.common.provenance import stable_hash
 from baco.common.shown import shown_html
 
@@ -44,7 +45,7 @@ _NORMALIZED = ("activations", "accumulator_scale", "read_small_width")
 #: Features without which there are no scaled results.
 _REQUANTIZED = ("accumulator_scale", "read_small_width")
 #: What is named in files only where it is not as on published accelerators.
-_SILENT = ("memory_mm2_per_gb_s", "memory_mw_per_gb_s", "instruction_pj", "technology")
+_SILENT = ("memory_mm2_per_gb_s", "memory_mw_per_gb_s", "instruction_pj", "technology", "input_format")
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 #: What clocks are rounded to: they still close.
 _FOUR_DIGITS = Context(prec=4, rounding=ROUND_DOWN)
@@ -205,6 +206,10 @@ class Accelerator(BaseModel, metaclass=_Checked):
     partial_sum_bits: Annotated[
         int, ParameterRow("partial sum", "bits", "PSUM_BITS", readers=("program", "instruction"))
     ] = Field(32, ge=8, le=32, description="bits of a partial sum inside the array (Gemmini: 20)")
+    input_format: Annotated[InputFormat, ParameterRow("format of elements", readers=_ALL)] = Field(
+        "integer",
+        description="integers of input_bits, or fp8-e4m3, fp8-e5m2: 8 bits of floating point, float32 sums (no networks yet)",
+    )
     dma_bits: Annotated[
         Literal[32, 64, 128, 256, 512],
         ParameterRow("memory port", "bits", "DMA_BITS", searched="setting", order=0, changes=_port),
@@ -322,6 +327,8 @@ class Accelerator(BaseModel, metaclass=_Checked):
                 f"partial_sum_bits ({self.partial_sum_bits}) must lie between input_bits ({self.input_bits})"
                 f" and accumulator_bits ({self.accumulator_bits})"
             )
+        if (problem := format_problem(self)) is not None:
+            raise ValueError(problem)
         if self.features.normalizations:
             missing = [name for name in _NORMALIZED if not getattr(self.features, name)]
             if missing:
@@ -347,6 +354,8 @@ class Accelerator(BaseModel, metaclass=_Checked):
             values.pop("memory_mm2_per_gb_s", None)
         if values.get("technology") == PUBLISHED:
             del values["technology"]
+        if values.get("input_format") == "integer":
+            del values["input_format"]
         return values
 
     def __repr__(self) -> str:
@@ -369,7 +378,7 @@ class Accelerator(BaseModel, metaclass=_Checked):
         usual = Features()
         yield (
             "array",
-            f"{self.dim}×{self.dim}, {' and '.join(self.dataflows)}, int{self.input_bits} in, int{self.accumulator_bits} out",
+            f"{self.dim}×{self.dim}, {' and '.join(self.dataflows)}, {self.elements}",
         )
         yield "scratchpad", f"{self.scratchpad_kib:,} KiB in {self.scratchpad_banks} banks"
         yield "accumulator", f"{self.accumulator_kib:,} KiB in {self.accumulator_banks} banks"
@@ -380,7 +389,7 @@ class Accelerator(BaseModel, metaclass=_Checked):
         yield "main memory", f"{self.dram_bytes_per_cycle:g} bytes a cycle, {self.memory_gb_s:g} GB/s"
         yield "clock", f"{self.clock_mhz:g} MHz"
         yield "technology", self.technology if self.technology != PUBLISHED else None
-        known = (self.input_bits, self.accumulator_bits) == (8, 32)
+        known = (self.input_format, self.input_bits, self.accumulator_bits) == ("integer", 8, 32)
         yield "area, predicted", f"{self.area_mm2:.3g} mm²" if known else None
         for what, wanted in (("with", True), ("without", False)):
             names = [
@@ -391,6 +400,21 @@ class Accelerator(BaseModel, metaclass=_Checked):
             yield f"{what}, unlike Gemmini", ", ".join(names) or None
         yield "cycles", "those of a model of the original Gemmini" if self.timing == "gemmini" else None
         yield "hash", self.config_hash
+
+    def check_integers(self, what: str) -> None:
+        """Raise InfeasibleError where elements are no integers; `what` is about integers only."""
+        if self.input_format != "integer":
+            raise InfeasibleError(
+                f"{what} of integers only, and {self.name} has elements of {self.input_format}",
+                hint="command streams (baco cosim) and programs of your own (baco simulate) run on it, and baco synth measures it",
+            )
+
+    @property
+    def elements(self) -> str:
+        """What is multiplied and added up, in words."""
+        if self.input_format != "integer":
+            return f"{self.input_format} in, float32 sums"
+        return f"int{self.input_bits} in, int{self.accumulator_bits} out"
 
     @property
     def dataflows(self) -> tuple[Dataflow, ...]:
@@ -422,6 +446,7 @@ class Accelerator(BaseModel, metaclass=_Checked):
 
     def _silicon_of(self, dim: Any, accumulator_kib: Any, scratchpad_kib: Any) -> Any:
         """`area_of` without the memory interface."""
+        self.check_integers("areas are predicted for arrays")
         if self.technology != PUBLISHED and (silicon := technology(self.technology)).measured:
             return silicon.area_mm2(self, dim, accumulator_kib, scratchpad_kib)
         return configured_area_mm2(self, _area_reference(self.dataflow), dim, accumulator_kib, scratchpad_kib)
@@ -430,6 +455,7 @@ class Accelerator(BaseModel, metaclass=_Checked):
         """`area_mm2` by block, in mm2: `array`, `accumulator`, `scratchpad`, and `tables` (of row functions), `logic` (that it has
         more than a published machine) and `memory_interface` where they are there. In a technology measured in netlists, `logic`
         is all of it, the array too."""
+        self.check_integers("areas are predicted for arrays")
         sizes = float(self.dim), float(self.accumulator_kib), float(self.scratchpad_kib)
         silicon = technology(self.technology)
         if silicon.measured:

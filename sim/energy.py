@@ -70,8 +70,9 @@ def counted_activity(result: Simulation) -> dict[str, int]:
 
 
 def energy_uj(result: Simulation, accelerator: Accelerator) -> float | None:
-    """Energy of the accelerator and its main memory in µJ; None from simulators that do not count what it takes."""
-    if not result.activity:
+    """Energy of the accelerator and its main memory in µJ; None from simulators that do not count what it takes, and for elements that no
+    table of energies knows."""
+    if not result.activity or accelerator.input_format != "integer":
         return None
     return sum(measured_energy(result, accelerator, result.cycles or 0).values()) * 1e-6
 

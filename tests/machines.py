@@ -65,8 +65,21 @@ PLAIN = Accelerator(
     features=Features(loop_ws=False, loop_conv=False, activations=False, accumulator_scale=False),
 )  # fmt: skip
 
+#: Elements in floating point, with tiles of two rows; and with few of everything.
+FLOATS = Accelerator(
+    name="floats", dim=4, dataflow="WS", scratchpad_kib=1, accumulator_kib=1, tile_rows=2, dma_bits=64,
+    input_format="fp8-e4m3",
+    features=Features(max_pool=False, mvin_scale=False, accumulator_scale=False),
+)  # fmt: skip
+FEW_FLOATS = SCARCE.replace(
+    name="few-floats", input_format="fp8-e5m2", dma_bits=64,
+    features=Features(
+        training_convs=False, first_layer=False, max_pool=False, mvin_scale=False, accumulator_scale=False,
+    ),
+)  # fmt: skip
+
 #: The largest first, so that none is left over at the end.
-MACHINES = (GEMMINI, WIDE, UNITS, WHOLE, NORMAL, SCARCE, SMALL, WHOLE_PLAIN, PLAIN)
+MACHINES = (GEMMINI, WIDE, UNITS, WHOLE, NORMAL, SCARCE, SMALL, WHOLE_PLAIN, FLOATS, FEW_FLOATS, PLAIN)
 
 
 def build_all(report: Callable[[str], None]) -> None:

@@ -42,13 +42,27 @@ module baco_accumulator_bank #(
       .read_row(reads_old ? write_row : read_row), .read_data(read_data),
       .write_enable(valid1), .write_row(row1), .write_mask(mask1), .write_data(sum));
 
+`ifdef BACO_FP8
+  wire [DIM*32-1:0] added;
+  genvar lane;
+  generate
+    for (lane = 0; lane < DIM; lane = lane + 1) begin : adder
+      baco_float_add plus (.x(data1[lane*32 +: 32]), .sum(added[lane*32 +: 32]),
+                           .y(forward1 && mask2[lane] ? data2[lane*32 +: 32] : read_data[lane*32 +: 32]));
+    end
+  endgenerate
+`endif
   always @* begin
     sum = data1;
     i = 0;
     if (accumulate1 && (valid1 || SKIP == 0))
+`ifdef BACO_FP8
+      sum = added;
+`else
       for (i = 0; i < DIM; i = i + 1)
         sum[i*32 +: 32] = data1[i*32 +: 32]
             + (forward1 && mask2[i] ? data2[i*32 +: 32] : read_data[i*32 +: 32]);
+`endif
   end
 
   always @(posedge clock) begin

@@ -324,6 +324,17 @@ module baco_execute #(
   wire _unused_shift = &{1'b0, tag_shift};
 `endif
 
+`ifdef BACO_FP8
+`ifdef BACO_WRITE_SCRATCHPAD
+  wire [DIM*8-1:0] narrow;
+  genvar lane;
+  generate
+    for (lane = 0; lane < DIM; lane = lane + 1) begin : result
+      baco_fp8_narrow narrowed (.relu(tag_relu), .x(value[lane*32 +: 32]), .code(narrow[lane*8 +: 8]));
+    end
+  endgenerate
+`endif
+`endif
   integer i;
   always @(posedge clock) begin
     sp_write_valid <= flight[LATENCY] && !tag_acc;
@@ -341,11 +352,15 @@ module baco_execute #(
 `ifdef BACO_WRITE_SCRATCHPAD
       if (!tag_acc || SKIP == 0) begin
         sp_write_row <= out_row[SP_AW-1:0];
+`ifdef BACO_FP8
+        sp_write_data <= narrow;
+`else
         for (i = 0; i < DIM; i = i + 1)
           // saturate, and clear what is negative
           sp_write_data[i*8 +: 8] <= value[i*PSUM_BITS+PSUM_BITS-1]
               ? (tag_relu ? 8'd0 : (&value[i*PSUM_BITS+7 +: PSUM_BITS-7]) ? value[i*PSUM_BITS +: 8] : 8'h80)
               : ((|value[i*PSUM_BITS+7 +: PSUM_BITS-7]) ? 8'h7f : value[i*PSUM_BITS +: 8]);
+`endif
       end
 `endif
     end

@@ -6,6 +6,9 @@
 //
 // Weights of zeros (weight-stationary, PRELOAD of garbage) are never moved into the array: until real weights are taken
 // into use, A counts as zeros instead, which spares an exchange.
+`ifdef BACO_FP8
+// Not so in floating point, where zero times what the registers hold may be -0 or NaN.
+`endif
 module baco_execute_decode #(
     parameter DIM = 16,
     parameter SP_AW = 14,                         // bits of a scratchpad row number
@@ -130,7 +133,12 @@ module baco_execute_decode #(
   wire [CW-1:0] x_logical_cols = preload_rs1[32 +: CW];
 
   reg zero_weights;                               // weights of zeros are in use
+`ifdef BACO_FP8
+  wire zeros = 1'b0;
+  wire _unused_zeros = &{1'b0, zero_weights};
+`else
   wire zeros = !os && (funct == 7'd4 ? !op_x : zero_weights);
+`endif
   assign op_flip = funct == 7'd4 && !zeros;
   assign op_c = c_real && op_c_rows != 0 && op_c_cols != 0;
   assign op_c_local = preload_rs2[31:0];

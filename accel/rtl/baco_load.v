@@ -322,15 +322,24 @@ module baco_load #(
   wire write_taken = write_nothing || (write_acc ? acc_write_ready : sp_write_ready);
   assign land_ready = !write_valid || write_taken;
 
-  integer i;
+  wire [DIM*32-1:0] as_sums;
+  genvar lane;
+  generate
+    for (lane = 0; lane < DIM; lane = lane + 1) begin : sum
+`ifdef BACO_FP8
+      baco_fp8_widen as_sum (.code(land_data[lane*8 +: 8]), .number(as_sums[lane*32 +: 32]));
+`else
+      assign as_sums[lane*32 +: 32] = {{24{land_data[lane*8+7]}}, land_data[lane*8 +: 8]};
+`endif
+    end
+  endgenerate
   always @(posedge clock) begin
     if (reset) write_valid <= 1'b0;
     else if (land_ready) write_valid <= land_valid;
     if (land_ready && land_valid) begin
       write <= land;
       if (land_wide) write_data <= land_data;
-      else if (land[DIM+ROW_BITS+ID_BITS])
-        for (i = 0; i < DIM; i = i + 1) write_data[i*32+:32] <= {{24{land_data[i*8+7]}}, land_data[i*8+:8]};
+      else if (land[DIM+ROW_BITS+ID_BITS]) write_data <= as_sums;
       else write_data[DIM*8-1:0] <= land_data[DIM*8-1:0];
     end
   end

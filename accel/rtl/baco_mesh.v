@@ -28,7 +28,7 @@ module baco_mesh #(
     input wire os,                            // output-stationary
     input wire [DIM*8-1:0] in_a,              // one element a row; zeros when nothing is multiplied
     input wire [DIM*8-1:0] in_b,              // one element a column
-    input wire [DIM*8-1:0] in_d,              // one element a column; sign-extended
+    input wire [DIM*8-1:0] in_d,              // one element a column, the first of its sum
     input wire in_flip,                       // swap active and shadow registers
     input wire in_x,                          // exchange one row
     input wire [$clog2(DIM)-1:0] in_xrow,     // row that is exchanged
@@ -60,20 +60,26 @@ module baco_mesh #(
   genvar i;
   generate
     for (i = 0; i < DIM; i = i + 1) begin : edge_element
+      wire [7:0] d;
       assign x_now[i] = in_x && in_xrow == i;
       if (i < T) begin : first
         assign west_a[i*8 +: 8] = in_a[i*8 +: 8];
         assign west_flip[i] = in_flip;
         assign west_x[i] = x_now[i];
         assign north_b[i*8 +: 8] = in_b[i*8 +: 8];
-        assign north_p[i*PSUM_BITS +: PSUM_BITS] = {{(PSUM_BITS-8){in_d[i*8+7]}}, in_d[i*8 +: 8]};
+        assign d = in_d[i*8 +: 8];
       end else begin : later
         assign west_a[i*8 +: 8] = skew_a[((i/T-1)*DIM+i)*8 +: 8];
         assign west_flip[i] = skew_flip[i/T-1];
         assign west_x[i] = skew_x[(i/T-1)*DIM+i];
         assign north_b[i*8 +: 8] = skew_b[((i/T-1)*DIM+i)*8 +: 8];
-        assign north_p[i*PSUM_BITS +: PSUM_BITS] = {{(PSUM_BITS-8){skew_d[((i/T-1)*DIM+i)*8+7]}}, skew_d[((i/T-1)*DIM+i)*8 +: 8]};
+        assign d = skew_d[((i/T-1)*DIM+i)*8 +: 8];
       end
+`ifdef BACO_FP8
+      baco_fp8_widen as_sum (.code(d), .number(north_p[i*32 +: 32]));
+`else
+      assign north_p[i*PSUM_BITS +: PSUM_BITS] = {{(PSUM_BITS-8){d[7]}}, d};
+`endif
     end
     for (i = 0; i < G; i = i + 1) begin : row
       wire [DIM*8-1:0] b_in;
@@ -87,8 +93,13 @@ module baco_mesh #(
         assign b_in = row[i-1].b_out;
         assign p_in = row[i-1].p_out;
       end
+`ifdef BACO_FP8
+      baco_fp8_mesh_row #(.DIM(DIM), .TILE_ROWS(TILE_ROWS), .SKIP(SKIP)) tiles (
+          .clock(clock), .advance(advance),
+`else
       baco_mesh_row #(.DIM(DIM), .TILE_ROWS(TILE_ROWS), .PSUM_BITS(PSUM_BITS), .SKIP(SKIP)) tiles (
           .clock(clock), .advance(advance), .os(os),
+`endif
           .west_a(west_a[i*T*8 +: T*8]), .west_flip(west_flip[i*T +: T]), .west_x(west_x[i*T +: T]),
           .north_b(b_in), .north_p(p_in), .south_b(b_out), .south_p(p_out));
     end
@@ -115,5 +126,5 @@ module baco_mesh #(
     end
   end
 
-  wire _unused = &{1'b0, row[G-1].b_out, skew_a, skew_b, skew_d, skew_x, skew_flip};
+  wire _unused = &{1'b0, os, row[G-1].b_out, skew_a, skew_b, skew_d, skew_x, skew_flip};
 endmodule

@@ -171,6 +171,16 @@ module baco_store_convert #(
   reg [DIM*32-1:0] row;
   reg [31:0] element;
   integer i;
+`ifdef BACO_FP8
+  wire [LANES*32-1:0] sums = held ? hold[LANES*32-1:0] : acc_read_data[LANES*32-1:0];
+  wire [LANES*8-1:0] narrow;
+  genvar lane;
+  generate
+    for (lane = 0; lane < LANES; lane = lane + 1) begin : result
+      baco_fp8_narrow narrowed (.relu(src_relu), .x(sums[lane*32 +: 32]), .code(narrow[lane*8 +: 8]));
+    end
+  endgenerate
+`endif
 
   // verilator lint_off BLKSEQ
   // (`row` and `element` are names within this block)
@@ -186,6 +196,9 @@ module baco_store_convert #(
         short_data <= row[SLICE*8-1:0];
 `ifndef BACO_ACC_SCALE
         if (src_acc && !src_full)
+`ifdef BACO_FP8
+          short_data[LANES*8-1:0] <= narrow;
+`else
           for (i = 0; i < LANES; i = i + 1) begin
             element = row[i*32 +: 32];
             if (src_relu && element[31])
@@ -195,6 +208,7 @@ module baco_store_convert #(
             else
               short_data[i*8 +: 8] <= element[7:0];
           end
+`endif
 `endif
         short_zero <= src_zero;
         short_first <= src_first;

@@ -13,6 +13,7 @@ from pathlib import Path
 from baco.accel.bus import BUS_TOPS, Bus, bus_constants
 from baco.accel.config import PARAMETERS, Accelerator, Features
 from baco.accel.dataflows import DATAFLOWS
+from baco.accel.input_format import INPUT_FORMATS
 from baco.accel.legality.document import verilog_constants
 from baco.accel.verilog.source import instantiated_modules, kept_lines, resolve_conditionals, used_macros
 from baco.common.errors import InfeasibleError
@@ -98,6 +99,10 @@ def rtl_features(accelerator: Accelerator) -> dict[str, bool]:
     # Gemmini's hardcode_d_to_garbage_addr has no effect when both dataflows are built
     found["BACO_PRELOAD_D"] |= accelerator.dataflow == "both"
     found["BACO_COUNTERS"] = accelerator.counters > 0
+    found |= {
+        "BACO_FP8": accelerator.input_format != "integer",
+        "BACO_FP8_E5M2": accelerator.input_format == "fp8-e5m2",
+    }
     return found
 
 
@@ -231,4 +236,5 @@ def config_lines(accelerator: Accelerator) -> str:
     values = {field: getattr(accelerator, field) for field in _PARAMETERS}
     values |= {"ws": "WS" in accelerator.dataflows, "os": "OS" in accelerator.dataflows}
     values |= {name: getattr(accelerator.features, name) for name in Features.model_fields}
+    values["input_format"] = INPUT_FORMATS.index(accelerator.input_format)
     return "".join(f"{name} {int(value)}\n" for name, value in values.items())

@@ -225,6 +225,7 @@ def cost(
     machine = load_accelerator(accelerator)
     if timing is not None:
         machine = with_timing(machine, timing)
+    machine.check_integers("costs are predicted of programs")
     if isinstance(source, Layer):
         if isinstance(mapping, Mapping):
             raise InputError(

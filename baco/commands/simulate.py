@@ -195,7 +195,9 @@ def simulate(
         from baco.api.sources import accelerator as find
         from baco.sim.energy import switched_energy
 
-        energy = switched_energy(result, find(accelerator), figures)
+        machine = find(accelerator)
+        machine.check_integers("figures of switching are those of arrays")
+        energy = switched_energy(result, machine, figures)
     if json:
         print_json(result.to_dict() | ({"switched_energy_pj": energy} if energy else {}))
     elif not quiet:

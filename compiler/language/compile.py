@@ -38,6 +38,7 @@ def compile_launch(launch: BoundLaunch, accelerator: Accelerator, *, blockwise: 
         InfeasibleError: its blocks exceed the accelerator's memories.
         InputError: it cannot be compiled for another reason.
     """
+    accelerator.check_integers("kernels compute products")
     module = launch.module()
     names = buffer_names(launch)
     # The text of the block program says everything that the program depends on, helpers and constants included.

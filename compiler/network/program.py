@@ -169,6 +169,7 @@ def network_code(
     check_layers: bool = False,
 ) -> NetworkCode:
     """The module of a network; arguments and errors as those of `compile_network`."""
+    accelerator.check_integers("networks are quantised and")
     if (accelerator.input_bits, accelerator.accumulator_bits) != (8, 32):
         raise InfeasibleError(
             f"quantised networks have 8-bit elements and 32-bit sums, and {accelerator.name} has"

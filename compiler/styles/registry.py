@@ -36,6 +36,7 @@ def parse_schedule(text: str) -> Schedule:
 def plan_layer(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> LayerPlan:
     """How a schedule is carried out. Raises InputError for one that does not cover the layer, InfeasibleError for one that the
     accelerator cannot carry out, with the reason."""
+    accelerator.check_integers("layers are")
     return style_of(schedule).plan(layer, schedule, accelerator)
 
 

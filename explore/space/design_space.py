@@ -71,6 +71,9 @@ class DesignSpace(Shown):
     clocks: bool = False
     doc: YamlDoc | None = field(default=None, compare=False, repr=False)
 
+    def __post_init__(self) -> None:
+        self.base.check_integers("searches are for networks")
+
     def _headline(self) -> str:
         flows = " or ".join(self.dataflows)
         more = f", {', '.join(name for name, _ in self.settings)}" if self.settings else ""

@@ -16,7 +16,7 @@ Config Config::read(const std::string& path) {
       {"dma_bits", &c.dma_bits}, {"dma_max_bytes", &c.dma_max_bytes}, {"dma_requests", &c.dma_requests},
       {"load_queue", &c.load_queue}, {"execute_queue", &c.execute_queue}, {"store_queue", &c.store_queue},
       {"load_entries", &c.load_entries}, {"execute_entries", &c.execute_entries},
-      {"store_entries", &c.store_entries}, {"counters", &c.counters}};
+      {"store_entries", &c.store_entries}, {"counters", &c.counters}, {"input_format", &c.input_format}};
   const std::map<std::string, bool*> flags = {
       {"ws", &c.ws}, {"os", &c.os}, {"loop_ws", &c.loop_ws}, {"loop_conv", &c.loop_conv},
       {"training_convs", &c.training_convs}, {"depthwise_convs", &c.depthwise_convs},

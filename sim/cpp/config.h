@@ -14,6 +14,7 @@ struct Config {
   int accumulator_rows = 1024;         // rows of dim int32 elements
   int accumulator_banks = 2;
   int partial_sum_bits = 32;
+  int input_format = 0;                // of elements: 0 integers, 1 fp8-e4m3, 2 fp8-e5m2, both with float32 sums
   int dma_bits = 128;
   int dma_max_bytes = 64;
   int dma_requests = 16;

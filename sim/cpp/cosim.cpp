@@ -8,6 +8,7 @@
 #include <memory>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 #include "fields.h"
 #include "functional.h"
@@ -321,7 +322,7 @@ std::string run(const Config& config, const Options& options, const Settings& se
   Memory functional(base, bytes), rtl(base, bytes);
   if (settings.data)
     for (Memory* memory : {&functional, &rtl})
-      fill_memory(memory->at(base, used, "streams"), used, settings.data);
+      fill_memory(memory->at(base, used, "streams"), used, settings.data, config.input_format != 0);
   Expected model(config, functional);
   model.play(items);
   if (model.outcome().refused.why == Refusal::kNone) {
@@ -346,12 +347,20 @@ std::string run(const Config& config, const Options& options, const Settings& se
 
 }  // namespace
 
-void fill_memory(uint8_t* memory, uint64_t bytes, uint64_t seed) {
+void fill_memory(uint8_t* memory, uint64_t bytes, uint64_t seed, bool floats) {
+  // Of a number's first byte, as element or sum: bits that are kept, and that are set.
+  constexpr std::pair<uint8_t, uint8_t> kNumbers[] = {
+      {0xff, 0x00},  // any number, and what is none
+      {0xbf, 0x00},  // smaller than 2, so that most sums are numbers
+      {0x8f, 0x30},  // of like size, so that sums are rounded in every place
+      {0x81, 0x38},  // few different ones, so that sums cancel
+  };
+  const auto [kept, set] = kNumbers[floats ? seed >> 20 & 3 : 0];
   for (uint64_t i = 0; i < bytes; ++i) {
     uint64_t z = (seed + i + 1) * 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    memory[i] = static_cast<uint8_t>((z ^ z >> 31) >> 56);
+    memory[i] = static_cast<uint8_t>(((z ^ z >> 31) >> 56 & kept) | set);
   }
 }
 

@@ -35,7 +35,8 @@ namespace baco {
 
 // The contents of `bytes` bytes of memory for a seed, the same on every machine: byte i is the top byte of
 // the splitmix64 output for state seed + i (Steele, Lea and Flood, OOPSLA 2014).
-void fill_memory(uint8_t* memory, uint64_t bytes, uint64_t seed);
+// `floats`: for elements in floating point; by the seed, some bits of each byte are then the same.
+void fill_memory(uint8_t* memory, uint64_t bytes, uint64_t seed, bool floats);
 
 // Runs all streams of options.cosim. Returns the exit code 0 whatever they show. Throws std::runtime_error for files that
 // cannot be read or make no sense.

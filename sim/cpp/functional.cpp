@@ -30,6 +30,7 @@ FunctionalDevice::FunctionalDevice(const Config& config, Memory& memory)
       memory_(memory),
       dim_(config.dim),
       row_bits_(local_row_bits(config)),
+      floats_(config.input_format),
       legality_(config) {
   if (dim_ < 2 || dim_ > 128) throw std::runtime_error("the functional model needs a dim of 2 to 128");
   if (row_bits_ > 25) throw std::runtime_error("a local address holds at most 2^25 rows");

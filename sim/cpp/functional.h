@@ -13,6 +13,7 @@
 #include "config.h"
 #include "device.h"
 #include "fields.h"
+#include "float_elements.h"
 #include "functional_counters.h"
 #include "legality.h"
 #include "memory.h"
@@ -141,6 +142,8 @@ class FunctionalDevice : public Device {
   void compute(bool preloaded, uint64_t rs1, uint64_t rs2);
   void read_matrix(const Operand& operand, uint32_t stride, bool transposed, int16_t* out) const;
   void write_result(const int32_t* result);
+  // The products of a weight-stationary COMPUTE in floating point, added up in the order of the array's rows.
+  void multiply_floats();
 
   bool loop_ws(uint64_t rs1, uint64_t rs2);
   bool loop_ws_load(const LoopWs& loop);
@@ -158,6 +161,7 @@ class FunctionalDevice : public Device {
   const Config config_;
   Memory& memory_;
   const int dim_, row_bits_;
+  const FloatElements floats_;  // where elements are no integers
   Legality legality_;
 
   std::vector<uint8_t> scratchpad_;

@@ -102,6 +102,10 @@ void FunctionalDevice::compute(bool preloaded, uint64_t rs1, uint64_t rs2) {
     }
     statistics_.macs += static_cast<uint64_t>(a_rows) * std::min(a_cols, weight_rows_) * weight_cols_;
     if (c_.at.garbage) return;
+    if (config_.input_format != 0) {
+      multiply_floats();
+      return write_result(result_.data());
+    }
     for (int n = 0; n < c_.rows * dim_; ++n) result_[n] = b_[n];
     multiply(dim_, std::min(a_rows, c_.rows), a_cols, a_.data(), weights_.data(), result_.data());
     if (config_.partial_sum_bits < 32)
@@ -120,6 +124,21 @@ void FunctionalDevice::compute(bool preloaded, uint64_t rs1, uint64_t rs2) {
   write_result(result_.data());
 }
 
+// Unlike integers, zeros beyond an operand count: they multiply infinities, and -0 + 0 is 0.
+void FunctionalDevice::multiply_floats() {
+  const size_t n = static_cast<size_t>(dim_);
+  std::vector<float> weights(n * n), sums(n);
+  for (size_t at = 0; at < n * n; ++at) weights[at] = floats_.widen(static_cast<uint8_t>(weights_[at]));
+  for (size_t i = 0; i < static_cast<size_t>(c_.rows); ++i) {
+    for (size_t j = 0; j < n; ++j) sums[j] = floats_.widen(static_cast<uint8_t>(b_[i * n + j]));
+    for (size_t k = 0; k < n; ++k) {
+      const float x = floats_.widen(static_cast<uint8_t>(a_[i * n + k]));
+      for (size_t j = 0; j < n; ++j) sums[j] += x * weights[k * n + j];
+    }
+    for (size_t j = 0; j < n; ++j) result_[i * n + j] = static_cast<int32_t>(FloatElements::sum_bits(sums[j]));
+  }
+}
+
 // Result rows [c_.rows][dim] to C: raw into the accumulator, saturated and activated into the scratchpad.
 void FunctionalDevice::write_result(const int32_t* result) {
   if (c_.cols == 0) return;  // then its row numbers mean nothing
@@ -127,7 +146,15 @@ void FunctionalDevice::write_result(const int32_t* result) {
   for (int i = 0; i < c_.rows; ++i) {
     size_t start = (c_.at.row + static_cast<size_t>(i) * ex_.stride_c) * static_cast<size_t>(dim_);
     const int32_t* row = result + i * dim_;
-    if (!c_.at.accumulator) {
+    if (config_.input_format != 0 && !c_.at.accumulator) {
+      for (int j = 0; j < c_.cols; ++j)
+        scratchpad_[start + static_cast<size_t>(j)] = floats_.narrow(float_from_bits(static_cast<uint32_t>(row[j])), relu);
+    } else if (config_.input_format != 0 && c_.at.accumulate) {
+      for (int j = 0; j < c_.cols; ++j) {
+        int32_t& sum = accumulator_[start + static_cast<size_t>(j)];
+        sum = static_cast<int32_t>(FloatElements::add(static_cast<uint32_t>(sum), static_cast<uint32_t>(row[j])));
+      }
+    } else if (!c_.at.accumulator) {
       for (int j = 0; j < c_.cols; ++j)
         scratchpad_[start + static_cast<size_t>(j)] =
             static_cast<uint8_t>(saturate8(relu && row[j] < 0 ? 0 : row[j]));

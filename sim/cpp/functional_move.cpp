@@ -91,6 +91,7 @@ void FunctionalDevice::load_accumulator_row(const LoadState& s, const uint8_t* s
     for (int c = 0; c < cols; ++c) {
       int8_t value = static_cast<int8_t>(source[c]);
       values[c] = scaled ? scale_to_int8(value, scale) : value;
+      if (config_.input_format != 0) values[c] = static_cast<int32_t>(FloatElements::sum_bits(floats_.widen(source[c])));
     }
   } else {
     std::memcpy(values, source, static_cast<size_t>(cols) * 4);
@@ -104,8 +105,10 @@ void FunctionalDevice::load_accumulator_row(const LoadState& s, const uint8_t* s
     std::memcpy(target, values, static_cast<size_t>(cols) * 4);
     return;
   }
-  for (int c = 0; c < cols; ++c)
-    target[c] = static_cast<int32_t>(static_cast<uint32_t>(target[c]) + static_cast<uint32_t>(values[c]));
+  for (int c = 0; c < cols; ++c) {
+    const uint32_t sum = static_cast<uint32_t>(target[c]), more = static_cast<uint32_t>(values[c]);
+    target[c] = static_cast<int32_t>(config_.input_format != 0 ? FloatElements::add(sum, more) : sum + more);
+  }
 }
 
 void FunctionalDevice::narrow_row(bool from_accumulator, uint32_t row, int column, int cols, int8_t* out) const {
@@ -117,6 +120,12 @@ void FunctionalDevice::narrow_row(bool from_accumulator, uint32_t row, int colum
   const int32_t* source = &accumulator_[start];
   if (st_.activation >= Activation::kLayerNorm) {
     for (int c = 0; c < cols; ++c) out[c] = normaliser_.result(source[c], st_.activation, st_.scale);
+    return;
+  }
+  if (config_.input_format != 0) {
+    const bool relu = config_.activations && st_.activation == Activation::kRelu;
+    for (int c = 0; c < cols; ++c)
+      out[c] = static_cast<int8_t>(floats_.narrow(float_from_bits(static_cast<uint32_t>(source[c])), relu));
     return;
   }
   int32_t floor = config_.activations && st_.activation == Activation::kRelu ? 0 : INT32_MIN;  // ReLU before the scale

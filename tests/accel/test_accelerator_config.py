@@ -216,6 +216,11 @@ def test_hash_depends_on_every_other_field(tmp_path: Path, monkeypatch: pytest.M
             base_16 = make(partial_sum_bits=16)
             hashes |= {base_16.config_hash}
             changed = base_16.replace(accumulator_bits=16)
+        elif name == "input_format":
+            off = {"max_pool": False, "mvin_scale": False, "accumulator_scale": False}
+            integers = base.replace(dataflow="WS", features=off)
+            changed = integers.replace(input_format="fp8-e4m3")
+            hashes.add(integers.config_hash)
         else:
             changed = base.replace(**{name: value})
         assert changed.config_hash not in hashes, name

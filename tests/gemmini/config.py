@@ -13,6 +13,7 @@ class GemminiConfig:
     scratchpad_rows: int = 16384
     accumulator_rows: int = 1024
     partial_sum_bits: int = 32
+    input_format: int = 0
     dma_max_bytes: int = 64
     counters: int = 8
     loop_ws: bool = True

@@ -298,13 +298,21 @@ class NumpyGemmini(LoopMacros):
         row, col = to.row + r + c // self.dim * state.block_stride, c % self.dim
         if to.accumulator:
             assert state.repeats == 1
-            before = self.acc[row, col] if to.accumulate else 0
-            self.acc[row, col] = wrapped(before + values, 32)
+            values = values if wide else self.as_sums(values)
+            self.acc[row, col] = self.added(values, self.acc[row, col]) if to.accumulate else values
             return
         half = self.config.scratchpad_rows // 2
         for p in range(state.repeats):
             kept = row - p >= np.where((row >= half) & (state.repeats > 1), half, 0)
             self.sp[(row - p)[kept], (col + p * cols)[kept]] = values[kept]
+
+    def as_sums(self, values: np.ndarray) -> np.ndarray:
+        """Elements as accumulator values."""
+        return values
+
+    def added(self, values: np.ndarray, before: np.ndarray) -> np.ndarray:
+        """Sums of accumulator values."""
+        return wrapped(before + values, 32)
 
     def narrowed(self, values: np.ndarray, col: np.ndarray) -> np.ndarray:
         """int32 accumulator values of these columns as an int8 store sends them."""
@@ -432,6 +440,15 @@ class NumpyGemmini(LoopMacros):
             self.shadow = np.zeros((self.dim, self.dim), np.int64)
         self.target = Target(self.place(bits(rs2, 31, 0)), bits(rs2, 63, 48), bits(rs2, 47, 32))
 
+    def products(self, a: np.ndarray, d: np.ndarray) -> np.ndarray:
+        """What leaves a weight-stationary array."""
+        return wrapped(a @ self.weights + d, self.config.partial_sum_bits)
+
+    def limited(self, result: np.ndarray) -> np.ndarray:
+        """Results of the array as elements."""
+        result = np.clip(result, -128, 127)
+        return np.maximum(result, 0) if self.ex.relu else result
+
     def compute(self, preloaded: bool, rs1: int, rs2: int) -> None:
         c, target = self.config, self.target
         assert target is not None
@@ -440,8 +457,8 @@ class NumpyGemmini(LoopMacros):
         if self.ex.ws:
             if preloaded:
                 self.weights = self.shadow
-            d = self.matrix(rs2) if c.preload_d or c.os else 0
-            result = wrapped(a @ self.weights + d, c.partial_sum_bits)
+            d = self.matrix(rs2) if c.preload_d or c.os else np.zeros_like(a)
+            result = self.products(a, d)
         else:
             b = self.matrix(rs2, transposed=self.ex.transpose_b)
             start = self.shadow if preloaded else self.sums
@@ -455,8 +472,7 @@ class NumpyGemmini(LoopMacros):
         i, j = np.mgrid[: target.rows, : target.cols]
         row = to.row + i * self.ex.stride_c
         if to.accumulator:
-            self.acc[row, j] = wrapped(result + (self.acc[row, j] if to.accumulate else 0), 32)
+            self.acc[row, j] = self.added(result, self.acc[row, j]) if to.accumulate else result
         else:
             assert c.write_to_scratchpad
-            result = np.clip(result, -128, 127)
-            self.sp[row, j] = np.maximum(result, 0) if self.ex.relu else result
+            self.sp[row, j] = self.limited(result)

@@ -11,9 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from baco.accel.config import Accelerator, Features
+from baco.accel.input_format import INPUT_FORMATS
 from baco.accel.isa import IDENTITY_SCALE, Command, encode
 from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Item, Stream, group_items
 from tests.gemmini.config import GemminiConfig
+from tests.gemmini.float_machine import FloatGemmini
 from tests.gemmini.machine import NumpyGemmini
 
 ACC = 1 << 31
@@ -69,15 +71,20 @@ def synthesised_sources(folder: Path) -> Path:
     return sources
 
 
-def memory_contents(seed: int) -> np.ndarray:
+#: Bits kept and set in each byte of main memory, of elements in floating point.
+_NUMBERS = ((0xFF, 0), (0xBF, 0), (0x8F, 0x30), (0x81, 0x38))
+
+
+def memory_contents(seed: int, *, floats: bool = False) -> np.ndarray:
     """What sim/cpp/cosim.h says about the key `data`."""
+    kept, ones = _NUMBERS[seed >> 20 & 3 if floats else 0]
     with np.errstate(over="ignore"):
         z = (np.arange(1, MEMORY_BYTES + 1, dtype=np.uint64) + np.uint64(seed)) * np.uint64(
             0x9E3779B97F4A7C15
         )
         z = (z ^ z >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ z >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-        return ((z ^ z >> np.uint64(31)) >> np.uint64(56)).astype(np.uint8)
+        return ((z ^ z >> np.uint64(31)) >> np.uint64(56)).astype(np.uint8) & np.uint8(kept) | np.uint8(ones)
 
 
 def numpy_model(accelerator: Accelerator, stream: Stream) -> NumpyGemmini:
@@ -86,8 +93,11 @@ def numpy_model(accelerator: Accelerator, stream: Stream) -> NumpyGemmini:
     flags |= {"ws": "WS" in accelerator.dataflows, "os": "OS" in accelerator.dataflows}
     known = {one.name for one in fields(GemminiConfig)}
     values = {name: getattr(accelerator, name) for name in known if hasattr(accelerator, name)}
+    values["input_format"] = INPUT_FORMATS.index(accelerator.input_format)
+    floats = accelerator.input_format != "integer"
     config = GemminiConfig(**values, **{name: flag for name, flag in flags.items() if name in known})
-    model = NumpyGemmini(config, memory_contents(int(stream.settings["data"])), BASE)
+    kind = FloatGemmini if floats else NumpyGemmini
+    model = kind(config, memory_contents(int(stream.settings["data"]), floats=floats), BASE)
     for item in stream.items:
         if item is not None:
             model.execute(*item)

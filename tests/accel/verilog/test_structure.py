@@ -75,7 +75,7 @@ def test_without_yosys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def array(dim: int, tile: int, psum: int, *flows: str) -> str:
     """A wrapper `top` around the systolic array alone, with the dataflows named."""
-    features = {"BACO_WS": "WS" in flows, "BACO_OS": "OS" in flows}
+    features = {"BACO_WS": "WS" in flows, "BACO_OS": "OS" in flows, "BACO_FP8": False}
     parts = [
         resolve_conditionals((files("baco.accel") / "rtl" / f"{name}.v").read_text(), features, name)
         for name in ("baco_mesh", "baco_mesh_row")

@@ -1,0 +1,50 @@
+"""What the elements of an array are, and what an accelerator needs for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, get_args
+
+from baco.accel.dataflows import DATAFLOWS
+from baco.accel.technology import PUBLISHED
+
+if TYPE_CHECKING:
+    from baco.accel.config import Accelerator
+
+#: Integers, or numbers of 8 bits in floating point (`baco.accel.number_formats`), whose sums are float32.
+InputFormat = Literal["integer", "fp8-e4m3", "fp8-e5m2"]
+#: In the order of their numbers in C++.
+INPUT_FORMATS: tuple[InputFormat, ...] = get_args(InputFormat)
+#: What arrays of floating point are built with.
+_NEEDED = {
+    "input_bits": 8,
+    "accumulator_bits": 32,
+    "partial_sum_bits": 32,
+    "timing": "baco",
+    "technology": PUBLISHED,
+}
+#: Features that work on integers.
+_INTEGER_FEATURES = (
+    "max_pool",
+    "normalizations",
+    "mvin_scale",
+    "mvin_scale_acc",
+    "accumulator_scale",
+    "row_functions",
+    "requantization",
+    "packed_weights",
+)
+
+
+def format_problem(accelerator: Accelerator) -> str | None:
+    """What an accelerator must have, and has not, for the format of its elements; None for nothing."""
+    if accelerator.input_format == "integer":
+        return None
+    own = {name: getattr(accelerator, name) for name in _NEEDED}
+    wrong = [f"{name} {_NEEDED[name]} (not {value})" for name, value in own.items() if value != _NEEDED[name]]
+    if any(DATAFLOWS[name].sums_stay for name in accelerator.dataflows):
+        flows = " or ".join(name for name, rule in DATAFLOWS.items() if not rule.sums_stay)
+        wrong.insert(0, f"dataflow {flows} (not {accelerator.dataflow})")
+    extra = [f"features.{name}" for name in _INTEGER_FEATURES if getattr(accelerator.features, name)]
+    if extra:
+        wrong.append(f"{', '.join(extra)} false (integers only)")
+    return f"input_format {accelerator.input_format} needs {', '.join(wrong)}" if wrong else None

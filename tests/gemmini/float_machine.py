@@ -1,0 +1,63 @@
+"""The numpy model for elements in floating point: ml_dtypes' conversions, numpy's float32."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from tests.gemmini.machine import NumpyGemmini
+
+#: By `input_format`: type, largest number, code of NaN.
+_FORMATS = {1: (ml_dtypes.float8_e4m3fn, 448.0, 0x7F), 2: (ml_dtypes.float8_e5m2, 57344.0, 0x7E)}
+_NAN = 0x7FC00000
+
+
+def _words(sums: np.ndarray) -> np.ndarray:
+    """int64 of the bits of float32 sums, as int32; there is one NaN."""
+    sums = np.asarray(sums, np.float32)
+    return np.where(np.isnan(sums), np.int32(_NAN), sums.view(np.int32)).astype(np.int64)
+
+
+def _sums(words: np.ndarray) -> np.ndarray:
+    return np.asarray(words).astype(np.int32).view(np.float32)
+
+
+@dataclass
+class FloatGemmini(NumpyGemmini):
+    """Elements are codes, sums the bits of float32, both as the integers that the same bits are."""
+
+    def _numbers(self, codes: np.ndarray) -> np.ndarray:
+        kind = _FORMATS[self.config.input_format][0]
+        return np.asarray(codes).astype(np.int8).view(kind).astype(np.float32)
+
+    def _codes(self, words: np.ndarray, relu: bool) -> np.ndarray:
+        kind, largest, nan = _FORMATS[self.config.input_format]
+        numbers = _sums(words)
+        missing = np.isnan(numbers)
+        numbers = np.where(missing | (relu & np.signbit(numbers)), np.float32(0), numbers)
+        codes = np.clip(numbers, -largest, largest).astype(kind).view(np.int8)
+        return np.where(missing, nan, codes).astype(np.int64)
+
+    def as_sums(self, values: np.ndarray) -> np.ndarray:
+        return _words(self._numbers(values))
+
+    def added(self, values: np.ndarray, before: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            return _words(_sums(before) + _sums(values))
+
+    def narrowed(self, values: np.ndarray, col: np.ndarray) -> np.ndarray:
+        return self._codes(values, self.st.relu)
+
+    def limited(self, result: np.ndarray) -> np.ndarray:
+        return self._codes(result, self.ex.relu)
+
+    def products(self, a: np.ndarray, d: np.ndarray) -> np.ndarray:
+        multiplicands, weights = self._numbers(a), self._numbers(self.weights)
+        sums = self._numbers(d)
+        with np.errstate(all="ignore"):
+            for k in range(self.dim):
+                sums = sums + multiplicands[:, k, None] * weights[k]
+        assert sums.dtype == np.float32
+        return _words(sums)

@@ -1,0 +1,141 @@
+"""Elements in floating point: RTL, functional model and numpy model agree on random streams; what is refused."""
+
+from __future__ import annotations
+
+import shutil
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from baco.accel.config import Accelerator
+from baco.accel.verilog.generate import verilog
+from baco.common.errors import InfeasibleError, InputError
+from baco.exploration.cosim import run_campaign
+from baco.sim.cosim.run import Simulator, in_place_stream, random_stream
+from baco.sim.energy import energy_uj
+from baco.sim.engines.base import run_job
+from baco.sim.job import Job
+from tests.machines import FEW_FLOATS, FLOATS, SMALL
+from tests.sim.accel_programs import build_source
+from tests.sim.cosim.test_cosim import numpy_digest
+from tests.sim.cosim_streams import synthesised_sources
+
+BOTH = pytest.mark.parametrize("machine", [FLOATS, FEW_FLOATS], ids=lambda machine: machine.name)
+EFFORT = pytest.mark.parametrize("times", [1, pytest.param(50, marks=pytest.mark.slow)])
+
+
+@EFFORT
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize(
+    ("kind", "count"), [("legal", 80), ("in place", 20), ("wide", 20), ("powered", 10), ("illegal", 20)]
+)
+@BOTH
+def test_random_streams(machine: Accelerator, kind: str, count: int, times: int) -> None:
+    (result,) = run_campaign([machine], count * times, seed=0, kind=kind, shorten=False)
+    assert [failure.outcome.describe() for failure in result.failures] == []
+    assert result.streams == count * times
+
+
+@BOTH
+def test_numpy_model_agrees(machine: Accelerator) -> None:
+    streams = [random_stream(machine, 1, index) for index in range(40)]
+    streams += [in_place_stream(machine, 1, index) for index in range(10)]
+    for stream, outcome in zip(streams, Simulator(machine).play(streams), strict=True):
+        assert outcome.kind == "same", outcome.describe()
+        assert outcome.digest == numpy_digest(machine, stream), stream.name
+
+
+def test_what_synthesis_reads_does_the_same(tmp_path: Path) -> None:
+    streams = [random_stream(FLOATS, 2, index) for index in range(30)]
+    outcomes = Simulator(FLOATS, sources=synthesised_sources(tmp_path)).play(streams)
+    assert [outcome.describe() for outcome in outcomes if outcome.failed] == []
+    assert outcomes == Simulator(FLOATS).play(streams)
+
+
+@pytest.mark.parametrize(
+    ("module", "right", "wrong"),
+    [
+        ("baco_float_add", "normal[2] & (normal[3] | normal[1] | normal[0])", "normal[2]"),
+        ("baco_fp8_narrow", "round = word[W-F-2] & ", "round = 1'b0 & "),
+        ("baco_fp8_mesh_row", ".x(p[j*32 +: 32])", ".x({1'b0, p[j*32 +: 31]})"),
+    ],
+)
+def test_wrong_arithmetic_is_seen(module: str, right: str, wrong: str, tmp_path: Path) -> None:
+    sources = tmp_path / "rtl"
+    shutil.copytree(str(resources.files("baco.accel") / "rtl"), sources)
+    text = (sources / f"{module}.v").read_text()
+    assert text.count(right) == 1
+    (sources / f"{module}.v").write_text(text.replace(right, wrong))
+    streams = [random_stream(FLOATS, 0, index) for index in range(30)]
+    assert any(outcome.failed for outcome in Simulator(FLOATS, sources=sources).play(streams))
+
+
+#: A product as a programmer writes it, against the same sums on the host core.
+_PROGRAM = """
+#include "accel.h"
+static elem_t a[DIM][DIM] __attribute__((aligned(64))), b[DIM][DIM] __attribute__((aligned(64)));
+static acc_t c[DIM][DIM] __attribute__((aligned(64)));
+static float number(elem_t code) {
+  int fraction_bits = elem_t_max == 0x7e ? 3 : 2, bias = elem_t_max == 0x7e ? 7 : 15, exponent = (code & 127) >> fraction_bits;
+  float x = (code & ((1 << fraction_bits) - 1)) + (exponent ? 1 << fraction_bits : 0);
+  for (int e = (exponent ? exponent : 1) - bias - fraction_bits; e < 0; ++e) x /= 2;
+  for (int e = (exponent ? exponent : 1) - bias - fraction_bits; e > 0; --e) x *= 2;
+  return code & 128 ? -x : x;
+}
+int main(void) {
+  uint32_t random = 1;
+  for (int n = 0; n < DIM * DIM; ++n) {
+    ((elem_t*)a)[n] = (elem_t)((random = random * 1664525u + 1013904223u) >> 24 & 0xbf);
+    ((elem_t*)b)[n] = (elem_t)((random = random * 1664525u + 1013904223u) >> 24 & 0xbf);
+  }
+  config_ex(.dataflow = WEIGHT_STATIONARY);
+  config_ld(.stride = DIM);
+  mvin(a, SP(0), DIM, DIM);
+  mvin(b, SP(DIM), DIM, DIM);
+  preload(SP(DIM), DIM, DIM, ACC(0), DIM, DIM);
+  compute_preloaded(SP(0), DIM, DIM, NONE, DIM, DIM);
+  config_st(.stride = DIM * sizeof(acc_t));
+  mvout(c, ACC_RAW(0), DIM, DIM);
+  fence();
+  for (int i = 0; i < DIM; ++i)
+    for (int j = 0; j < DIM; ++j) {
+      float sum = 0;
+      for (int k = 0; k < DIM; ++k) sum += number(a[i][k]) * number(b[k][j]);
+      check("sum", i * DIM + j, float_bits(c[i][j]), float_bits(sum));
+    }
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["functional", "timed", "rtl"])
+@BOTH
+def test_own_program(machine: Accelerator, engine: str, tmp_path: Path) -> None:
+    elf = build_source("product", _PROGRAM, machine, tmp_path)
+    result = run_job(Job(machine, program=elf), engine=engine)
+    assert result.exit_code == 0, result.console
+    assert energy_uj(result, machine) is None
+
+
+def test_what_it_needs() -> None:
+    with pytest.raises(
+        InputError,
+        match=r"fp8-e4m3 needs dataflow WS .*features.max_pool, features.mvin_scale, features.accumulator_scale false",
+    ):
+        SMALL.replace(input_format="fp8-e4m3")
+    with pytest.raises(InputError, match=r"needs partial_sum_bits 32 \(not 20\)"):
+        FLOATS.replace(partial_sum_bits=20)
+    with pytest.raises(InfeasibleError, match="areas are predicted for arrays of integers only"):
+        FLOATS.area_of(4, 1, 1)
+    assert "32" in FLOATS.elements
+
+
+def test_integers_are_as_before() -> None:
+    """An accelerator of integers has neither the field in its file and hash nor anything of it in its Verilog."""
+    assert "input_format" not in SMALL.model_dump()
+    assert "input_format" not in SMALL.to_yaml()
+    assert "float" not in verilog(SMALL).replace("float32", "")
+    written = FLOATS.to_yaml()
+    assert 'input_format: "fp8-e4m3"' in written
+    assert FLOATS.config_hash != FLOATS.replace(input_format="fp8-e5m2").config_hash
