@@ -142,7 +142,9 @@ def _system(units: Sequence[str], issue: Issue) -> SystemUnits:
 
 def _demand(text: str) -> tuple[str, Demand]:
     """A network's name, and how often it runs."""
-    name, _, how = text.partition("@")
+    name, _, how = text.rpartition("@")
+    if not name or "=" not in how:  # a file's name may have an @
+        name, how = text, ""
     place = Location("--network")
     values: dict[str, Any] = {}
     for part in how.split(",") if how else ():

@@ -101,6 +101,8 @@ def plan(
 
 
 def _show(made: PlannedNetworks) -> None:
+    from baco.common.text import one_line
+    from baco.common.units import si
     from baco.display.console import amount, stdout, table
     from baco.exploration.systems.system_plan import unit_rows
 
@@ -108,9 +110,14 @@ def _show(made: PlannedNetworks) -> None:
     rows = ((name, count, amount(busy), f"{share:.0%}") for name, count, busy, share in unit_rows(plan))
     out.print(table(("unit", "groups", "busy, ms", "of the makespan"), rows, left=("unit",)))
     gap = plan.planned.gap
+    proven = (
+        f"no plan has more than {gap:.2%} less {plan.objective}"
+        if gap
+        else "no plan has less " + plan.objective
+    )
     lines = [
-        f"predicted: {plan.timetable.makespan * 1e-6:.5g} ms, {plan.energy_pj * 1e-6:.5g} µJ; {plan.objective}"
-        f" {f'at most {gap:.2%} from the optimum' if gap else 'at the optimum'} of these predictions ({plan.planned.solver})"
+        f"predicted: {plan.timetable.makespan * 1e-6:.5g} ms, {si(plan.energy_pj * 1e-12, 'J', 4)};"
+        f" {proven}, by these predictions ({plan.planned.solver})"
     ]
     if (saving := plan.saving()) is not None:
         over, share = saving
@@ -134,4 +141,4 @@ def _show(made: PlannedNetworks) -> None:
             f"best cut: {where} on the device, {cut.edge_s * 1e3:.4g} + {cut.link_s * 1e3:.4g} + {cut.cloud_s * 1e3:.4g} ms"
             f" (device, link, behind), {cut.joule * 1e3:.4g} mJ of the device"
         )
-    out.print("\n".join(lines), highlight=False, soft_wrap=True)
+    out.print("\n".join(map(one_line, lines)), highlight=False, soft_wrap=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from baco.common.page import html_cards, html_table, page
 from baco.common.text import html_text
+from baco.common.units import si
 from baco.exploration.systems.link import LinkSplit
 from baco.exploration.systems.system_plan import SystemPlan, solver_rows, unit_rows
 
@@ -60,10 +61,10 @@ def plan_page(plan: SystemPlan, splits: list[LinkSplit] | None = None) -> str:
 
 def _cards(plan: SystemPlan) -> Iterator[tuple[str, str, str]]:
     gap = plan.planned.gap
-    proven = "the optimum, proven" if not gap else f"at most {gap:.2%} above the optimum, proven"
+    proven = "proven the optimum" if not gap else f"proven that no plan has more than {gap:.2%} less"
     yield "makespan", f"{plan.timetable.makespan * 1e-6:.4g} ms", f"predicted; {plan.planned.solver}"
-    yield "energy", f"{plan.energy_pj * 1e-6:.4g} µJ", "predicted"
-    yield "gap", f"{gap:.2%}", f"{plan.objective}: {proven} for these predictions"
+    yield "energy", si(plan.energy_pj * 1e-12, "J", 4), "predicted"
+    yield "gap", f"{gap:.2%}", f"{plan.objective}: {proven}, by these predictions"
     saving = plan.saving()
     if saving is not None:
         yield "saved", f"{saving[1]:.1%}", f"over {saving[0]} alone, predicted"

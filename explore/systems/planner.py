@@ -80,7 +80,7 @@ class _Planner:
         self._raise(loose)
         impossible = loose.planned is None and loose.proven
         if loose.planned is not None:
-            self._take("loads", dispatch(graph, loose.planned.units, orderly(graph, loose.planned.starts)))
+            self._take("loads", dispatch(graph, loose.planned.units, self._urgency()))
         if len(graph.names) > PART and not self._proven:
             self._take("parts", plan_parts(graph, goal, self.seconds / 4))
         if not self._proven:
