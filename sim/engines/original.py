@@ -100,6 +100,7 @@ def check_original(accelerator: Accelerator) -> None:
             "the original Gemmini does not requantise by column: there are no cycles of its to count",
             hint="leave --timing out, or take an accelerator without requantization",
         )
+    accelerator.check_integers("the original's cycles are counted of arrays")
     if accelerator.features.packed_weights:
         raise InfeasibleError(
             "the original Gemmini loads no elements of 4 bits: there are no cycles of its to count",

@@ -12,6 +12,7 @@ from baco.accel.config import Accelerator
 from baco.accel.verilog.generate import verilog
 from baco.common.errors import InfeasibleError, InputError
 from baco.exploration.cosim import run_campaign
+from baco.main import run as baco
 from baco.sim.cosim.run import Simulator, in_place_stream, random_stream
 from baco.sim.energy import energy_uj
 from baco.sim.engines.base import run_job
@@ -28,7 +29,7 @@ EFFORT = pytest.mark.parametrize("times", [1, pytest.param(50, marks=pytest.mark
 @EFFORT
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize(
-    ("kind", "count"), [("legal", 80), ("in place", 20), ("wide", 20), ("powered", 10), ("illegal", 20)]
+    ("kind", "count"), [("legal", 40), ("in place", 20), ("wide", 20), ("powered", 5), ("illegal", 20)]
 )
 @BOTH
 def test_random_streams(machine: Accelerator, kind: str, count: int, times: int) -> None:
@@ -128,7 +129,21 @@ def test_what_it_needs() -> None:
         FLOATS.replace(partial_sum_bits=20)
     with pytest.raises(InfeasibleError, match="areas are predicted for arrays of integers only"):
         FLOATS.area_of(4, 1, 1)
+    with pytest.raises(
+        InfeasibleError, match="of arrays of integers only, and floats has elements of fp8-e4m3"
+    ):
+        run_job(Job(FLOATS, stream=Path("none"), timing="gemmini"), engine="rtl")
     assert "32" in FLOATS.elements
+
+
+@pytest.mark.parametrize("command", ["run --gemm 8x8x8", "run --network resnet18"])
+def test_what_is_of_integers_is_told(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "floats.yaml"
+    path.write_text(FLOATS.to_yaml())
+    assert baco("baco", [*command.split(), "-a", str(path)]) == 2
+    assert "of integers only, and floats has elements of fp8-e4m3" in capsys.readouterr().err
 
 
 def test_integers_are_as_before() -> None:
