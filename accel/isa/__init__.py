@@ -12,6 +12,7 @@ from baco.accel.isa.coding import (
     find_command_type,
     float32_bits,
     float32_value,
+    float64_bits,
     gives_result,
 )
 from baco.accel.isa.command import Command, CommandType, Field
@@ -38,6 +39,7 @@ __all__ = [
     "find_command_type",
     "float32_bits",
     "float32_value",
+    "float64_bits",
     "gives_result",
     "is_garbage",
     "local_address_bits",

@@ -112,6 +112,11 @@ def float32_bits(value: float) -> int:
     return int(bits)
 
 
+def float64_bits(x: float) -> int:
+    """The bits of a float64 number, as a signed 64-bit word."""
+    return int(struct.unpack("<q", struct.pack("<d", x))[0])
+
+
 def float32_value(bits: int) -> float:
     """The number that 32 bits stand for."""
     return float(struct.unpack("<f", struct.pack("<I", bits))[0])

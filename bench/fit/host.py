@@ -98,8 +98,8 @@ def fit(samples: list[HostSample], timing: str) -> dict[str, dict[str, float]]:
 
 
 def _fit_one(rows: list[HostSample], of_a_miss: float) -> dict[str, float]:
-    names = list(rows[0].work.amounts)
-    matrix = np.array([[work.amounts[name] / cycles for name in names] for work, _, cycles in rows])
+    names = list(dict.fromkeys(name for row in rows for name in row.work.amounts))
+    matrix = np.array([[work.amounts.get(name, 0.0) / cycles for name in names] for work, _, cycles in rows])
     wanted = np.array([1 - of_a_miss * misses / cycles for _, misses, cycles in rows])
     size = np.maximum(np.abs(matrix).max(axis=0), 1e-12)
     solution, _ = nnls(matrix / size, wanted)

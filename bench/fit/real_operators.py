@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from baco.bench.fit.host_sketch import HostSketch
-from baco.compiler.ops import floating
+from baco.compiler.ops import elements, floating
 from baco.compiler.ops.elementary import UNARY
 from baco.compiler.ops.operator import IntegerTensor
 from baco.compiler.ops.views import View
+
+#: Functions that take as long for any number.
+_SHORT = ("abs", "neg", "floor", "round", "clip", "leaky_relu", "hard_sigmoid")
 
 
 def _reals(s: HostSketch, *shape: int) -> View:
@@ -32,20 +35,20 @@ def _sums(s: HostSketch, *shape: int) -> View:
 def _decode(s: HostSketch) -> None:
     shape = s.shape(2)
     table = s.value((256,), "constant", np.linspace(-1, 1, 256).astype(np.float32))
-    s.add(floating.Decoded, _output(s, *shape), input=s.turned(shape), table=table)
+    s.add(elements.Decoded, _output(s, *shape), input=s.turned(shape), table=table)
 
 
 def _encode(s: HostSketch) -> None:
     shape = s.shape(2)
     s.add(
-        floating.Encoded, s.turned(shape, "output"), input=_reals(s, *shape), scale=0.03, zero=3, low=-128, high=127
+        elements.Encoded, s.turned(shape, "output"), input=_reals(s, *shape), scale=float(s.random.choice([0.03, 0.25])), zero=3, low=-128, high=127
     )  # fmt: skip
 
 
 def _function(s: HostSketch, name: str) -> None:
     shape = s.shape(2, 4000)
     s.add(
-        floating.RealFunction, _output(s, *shape), input=_reals(s, *shape), function=name, parameters=(0.5, 2.0)
+        elements.RealFunction, _output(s, *shape), input=_reals(s, *shape), function=name, parameters=(0.5, 2.0)
     )  # fmt: skip
 
 
@@ -53,14 +56,14 @@ def _pair(s: HostSketch) -> None:
     shape = s.shape(2)
     name = str(s.random.choice(["add", "mul", "div", "maximum"]))
     s.add(
-        floating.RealPair, _output(s, *shape), left=_reals(s, *shape), right=_reals(s, *shape), function=name
+        elements.RealPair, _output(s, *shape), left=_reals(s, *shape), right=_reals(s, *shape), function=name
     )
 
 
 def _select(s: HostSketch) -> None:
     shape = s.shape(2)
     parts = {name: _reals(s, *shape) for name in ("condition", "left", "right")}
-    s.add(floating.RealSelection, _output(s, *shape), **parts)
+    s.add(elements.RealSelection, _output(s, *shape), **parts)
 
 
 def _scale(s: HostSketch) -> None:
@@ -68,7 +71,7 @@ def _scale(s: HostSketch) -> None:
     none = s.value((1,), "constant", np.zeros(1, np.int32)).expanded((rows, channels))
     factors = s.value((channels,), "constant", np.full(channels, 0.01, np.float32)).expanded((rows, channels))
     s.add(
-        floating.ScaledSums, _output(s, rows, channels), input=_sums(s, rows, channels), rows=none, columns=none,
+        elements.ScaledSums, _output(s, rows, channels), input=_sums(s, rows, channels), rows=none, columns=none,
         factors=factors,
     )  # fmt: skip
 
@@ -128,9 +131,52 @@ def _resize(s: HostSketch) -> None:
     s.add(floating.RealResize, target, input=image, rows=rows, columns=columns)
 
 
+def _between(s: HostSketch, *shape: int) -> View:
+    target = s.value(shape, "intermediate")
+    s.values[target.value] = IntegerTensor(target.value, shape, "float32")
+    return target
+
+
+def _fused(s: HostSketch) -> None:
+    """Functions of elements, each of the result of the one before, which are fused: with up to three operands, or a number for each row."""
+    shape = (s.size(1, 60), s.size(8, 200))
+    others = [_reals(s, *shape) for _ in range(s.size(1, 3))]
+    if s.random.random() < 0.3:
+        others.append(_reals(s, shape[0], 1).expanded(shape))
+    now, count, encodes = others[0], s.size(2, 10), s.random.random() < 0.3
+    if s.random.random() < 0.3:
+        table = s.value((256,), "constant", np.linspace(0.1, 4, 256).astype(np.float32))
+        source, now = s.turned(shape), _between(s, *shape)
+        s.add(elements.Decoded, now, input=source, table=table)
+    for left in reversed(range(count)):
+        target = _between(s, *shape) if left or encodes else _output(s, *shape)
+        other, kind = others[int(s.random.integers(len(others)))], s.random.random()
+        if kind < 0.3:
+            name = str(s.random.choice(list(UNARY) if now is others[0] else _SHORT))
+            s.add(elements.RealFunction, target, input=now, function=name, parameters=(0.5, 2.0))
+        elif kind < 0.4:
+            s.add(elements.RealSelection, target, condition=now, left=now, right=other)
+        else:
+            name = str(s.random.choice(["add", "sub", "mul", "div", "maximum", "minimum"]))
+            s.add(elements.RealPair, target, left=now, right=other, function=name)
+        now = target
+    if encodes:
+        target = s.value(shape, "output")
+        s.add(
+            elements.Encoded,
+            target,
+            input=now,
+            scale=float(s.random.choice([0.03, 0.25])),
+            zero=3,
+            low=-128,
+            high=127,
+        )
+
+
 #: Each adds one random operator.
 REAL_KINDS: tuple[Callable[[HostSketch], None], ...] = (
     *(_decode, _encode, _pair, _select, _scale, _products, _convolve, _window, _resize),
     *(partial(_function, name=name) for name in UNARY),
+    *(_fused for _ in range(8)),  # of many parts
     *(partial(_rows, name=name) for name in floating.ROWS),
 )

@@ -19,8 +19,8 @@ from baco.compiler.network.least_error import images_inside
 from baco.compiler.network.parameters import Parameters
 from baco.compiler.network.quantiser import Quantiser
 from baco.compiler.ops.arithmetic import distinct, float32, saturate8
+from baco.compiler.ops.elements import Encoded
 from baco.compiler.ops.elementwise import Conversion, Map
-from baco.compiler.ops.floating import Encoded
 from baco.compiler.ops.operator import Dtype, IntegerOperator, IntegerTensor, Role
 from baco.compiler.ops.views import JoinedView, View, dense
 from baco.workloads.encoding import Encoding

@@ -10,8 +10,8 @@ import numpy as np
 
 from baco.common.errors import InputError, Location
 from baco.compiler.network.graph import QuantisedNetwork
+from baco.compiler.ops.elements import Decoded, Encoded
 from baco.compiler.ops.elementwise import Map
-from baco.compiler.ops.floating import Decoded, Encoded
 from baco.compiler.ops.operator import IntegerOperator, IntegerTensor
 from baco.compiler.ops.views import JoinedView, View, dense
 from baco.workloads.encoding import Encoding

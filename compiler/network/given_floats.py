@@ -33,8 +33,9 @@ from baco.compiler.network.real_values import (
 )
 from baco.compiler.network.tensor_operators import inserted
 from baco.compiler.ops.elementary import BINARY, NUMBERS, UNARY
+from baco.compiler.ops.elements import Encoded, RealSelection
 from baco.compiler.ops.elementwise import Map
-from baco.compiler.ops.floating import Encoded, RealProducts, RealRows, RealSelection
+from baco.compiler.ops.floating import RealProducts, RealRows
 from baco.compiler.ops.views import View
 from baco.workloads.encoding import Encoding
 from baco.workloads.network import Network, Operator, Tensor

@@ -15,8 +15,8 @@ from baco.compiler.network.given_sums import constant_factors, fits_sums, requan
 from baco.compiler.network.host_operators import image_operand, rows_summed
 from baco.compiler.network.tensor_operators import stored_image
 from baco.compiler.ops.arithmetic import float32
+from baco.compiler.ops.elements import Decoded
 from baco.compiler.ops.elementwise import Addition, BinaryTable, Map
-from baco.compiler.ops.floating import Decoded
 from baco.compiler.ops.products import SumOfRows
 from baco.compiler.ops.requantisation import (
     Requantise,

@@ -6,7 +6,7 @@ import numpy as np
 
 from baco.compiler.network.builder import IntegerBuilder, semantics_of
 from baco.compiler.network.real_values import real
-from baco.compiler.ops.floating import ScaledSums
+from baco.compiler.ops.elements import ScaledSums
 from baco.compiler.ops.requantisation import Shifted
 from baco.compiler.ops.views import View, dense
 from baco.workloads.network import Operator, Tensor

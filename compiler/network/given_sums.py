@@ -10,7 +10,7 @@ from baco.compiler.network.builder import IntegerBuilder
 from baco.compiler.network.fusion import Epilogue, follow
 from baco.compiler.network.trained_weights import LARGEST_SUM
 from baco.compiler.ops.arithmetic import float32
-from baco.compiler.ops.floating import ScaledSums
+from baco.compiler.ops.elements import ScaledSums
 from baco.compiler.ops.requantisation import Requantise
 from baco.compiler.ops.views import View
 from baco.workloads.encoding import Encoding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -22,6 +23,8 @@ from baco.compiler.schedules.schedule import Schedule
 Scheduler = Callable[[Layer], tuple[Schedule, tuple[tuple[str, int], ...]]]
 
 
+#: Behind the names of C functions that were written for what they compute.
+_NUMBER = re.compile("_[0-9a-f]{12}$")
 #: Scale of layers whose functions take the real one as an argument: layers that differ in nothing else share one.
 ANY_SCALE = float32(0.7390851)
 
@@ -83,7 +86,9 @@ class LoweredNetwork:
 
 def step_kind(lowered: LoweredNetwork, function: str) -> str:
     """`layer`, `group`, `addition`, `pooling`, `copy`, `table`, `softmax`, `normalisation`, `product` or `embedding` for a function that runs on the
-    accelerator; the host's keep their names."""
+    accelerator; the host's keep their names, but for the number of one that was written for what it computes."""
     if function in lowered.codes:
         return lowered.codes[function].kind
-    return "layer" if function in lowered.layers else "group" if function in lowered.groups else function
+    if function in lowered.layers:
+        return "layer"
+    return "group" if function in lowered.groups else _NUMBER.sub("", function)

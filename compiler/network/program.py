@@ -16,6 +16,7 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.network.checks import add_checks
 from baco.compiler.network.combinations import Combinations, chosen_combinations
 from baco.compiler.network.emission import ENTRY, emit_network, step_labels
+from baco.compiler.network.fuse_elements import fused_elements
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.groups import GroupScheduler, group_rows
 from baco.compiler.network.lowered import LoweredNetwork, Scheduler
@@ -180,6 +181,7 @@ def network_code(
     if schedule is None:
         schedule, groups, chosen = default_choices(accelerator, library=library, groups=groups)
         combinations = chosen if combinations is None else combinations
+    network = fused_elements(network)
     if library:
         from baco.compiler.network.library import lower_as_library
 
@@ -252,7 +254,9 @@ def compile_network(
         labels=step_labels(len(code.lowered.steps)),
         observe=observe,
     )
-    return NetworkProgram(program, network, code.lowered, code.memory, code.placement, code.waits)
+    return NetworkProgram(
+        program, code.lowered.network, code.lowered, code.memory, code.placement, code.waits
+    )
 
 
 def network_library(code: NetworkCode, accelerator: Accelerator, name: str) -> CLibrary:
@@ -305,9 +309,9 @@ def _is_image(network: QuantisedNetwork, placement: Placement, buffer: str) -> b
 
 
 def host_sources(files: Mapping[str, str]) -> dict[str, str]:
-    """Texts of C files, of those in `host/` where they are not given, and of the header that they include."""
+    """Texts of C files, of those in `host/` where they are not given, and of the headers that they include."""
     folder = resources.files("baco.compiler") / "ops" / "host"
-    given = {"host.h": "", **dict(sorted(files.items()))} if files else {}
+    given = {"host.h": "", "real.h": "", **dict(sorted(files.items()))} if files else {}
     return {name: text or (folder / name).read_text(encoding="utf-8") for name, text in given.items()}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder
-from baco.compiler.ops.floating import Decoded, RealFunction, RealPair
+from baco.compiler.ops.elements import Decoded, RealFunction, RealPair
 from baco.compiler.ops.views import View
 from baco.workloads.network import Operator
 from baco.workloads.semantics import Operand, Parameter

@@ -91,7 +91,7 @@ def _whole(function: Callable[[Array], Array]) -> Callable[[Array, float, float]
     return lambda x, p, q: np.asarray(function(x) + 0.0)  # no negative zero
 
 
-#: Functions of float64 numbers and two parameters, in the order in which `net_float_unary` numbers them.
+#: Functions of float64 numbers and two parameters, in the order in which `unary` of `host/real.h` numbers them.
 UNARY: dict[str, Callable[[Array, float, float], Array]] = {
     "abs": lambda x, p, q: np.abs(x),
     "neg": lambda x, p, q: -x,
@@ -116,7 +116,7 @@ NUMBERS: dict[str, dict[str, float]] = {
     "leaky_relu": {"alpha": 0.01},
     "hard_sigmoid": {"alpha": 1 / 6, "beta": 0.5},
 }
-#: Functions of two float32 numbers, in the order in which `net_float_binary` numbers them.
+#: Functions of two float32 numbers, in the order in which `binary` of `host/real.h` numbers them.
 BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "add": np.add,
     "sub": np.subtract,
@@ -135,3 +135,9 @@ BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "xor": lambda x, y: (x != 0) ^ (y != 0),
     "prelu": lambda x, y: np.where(x < 0, x * y, x),
 }
+
+
+def rounded(x: Array) -> Array:
+    """To float32."""
+    with np.errstate(all="ignore"):
+        return np.asarray(x, np.float32)

@@ -1,26 +1,25 @@
 """Operators of the host core on real numbers: what a quantised model computes between DequantizeLinear and QuantizeLinear.
 
 Values are float32; each class states its result, which is rounded once to float32 from operations in float64 (of two numbers: from one
-in float32) in the order in which `host/floating.c` does them. Elementary functions: `baco.compiler.ops.elementary`.
+in float32) in the order in which `host/floating.c` does them. Functions of elements: `baco.compiler.ops.elements`.
 """
 
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from baco.accel.isa import float32_bits
-from baco.compiler.ops.accesses import FUNCTION, of_chosen, of_elements, of_reduced, of_rows, of_windows
+from baco.accel.isa import float64_bits
+from baco.compiler.ops.accesses import of_chosen, of_reduced, of_rows, of_windows
 from baco.compiler.ops.calls import loop_call
-from baco.compiler.ops.elementary import BINARY, UNARY, exponential
+from baco.compiler.ops.elementary import UNARY, exponential, rounded
 from baco.compiler.ops.host_work import HostWork, counted
 from baco.compiler.ops.images import image_lines, image_words, resampled
-from baco.compiler.ops.nests import RowLoops, element_loops, nest_of
+from baco.compiler.ops.nests import RowLoops, nest_of
 from baco.compiler.ops.operator import Array, Dependences, HostCall, IntegerOperator, Read, Values
 from baco.compiler.ops.products import convolution_words, of_convolution, of_products, product_words
 from baco.compiler.ops.rows import largest_first, top_call
@@ -30,172 +29,6 @@ _FILE = "floating.c"
 
 #: Functions of rows, in the order in which `net_float_rows` numbers them; the first four give one number.
 ROWS = ("sum", "mean", "max", "min", "softmax", "log_softmax", "normal", "root")
-
-
-def _float64_bits(x: float) -> int:
-    return int(struct.unpack("<q", struct.pack("<d", x))[0])
-
-
-def _rounded(x: Array) -> Array:
-    with np.errstate(all="ignore"):
-        return np.asarray(x, np.float32)
-
-
-def _side_by_side(
-    function: str, operands: tuple[View, ...], numbers: tuple[int, ...] = (), variant: str = ""
-) -> HostCall:
-    """A call of a function that goes through float32 (or int32) elements."""
-    return loop_call(
-        function, _FILE, element_loops(*operands), [4] * len(operands), operands, numbers, variant=variant
-    )
-
-
-@dataclass(frozen=True)
-class Decoded(IntegerOperator):
-    """output (float32) = table[input + 128]; `table`: float32 constant [256]."""
-
-    input: View
-    table: View
-
-    def compute(self, read: Read) -> Array:
-        """See the class."""
-        return np.asarray(read(self.table)[read(self.input).astype(np.int16) + 128])
-
-    def accesses(self) -> Dependences:
-        """See `IntegerOperator`."""
-        return of_elements(self, "input")
-
-    def host_call(self, values: Values) -> HostCall:
-        """See `IntegerOperator`."""
-        operands = (self.input, self.table, self.output)
-        loops = element_loops(self.input, self.output)
-        return loop_call("net_float_decode", _FILE, loops, (1, 4), operands, walked=(0, 2))
-
-
-@dataclass(frozen=True)
-class Encoded(IntegerOperator):
-    """output (int8) = limited(rint(input / scale) + zero) to low...high, ties to even, the quotient one of float32; what is no
-    number becomes `low`."""
-
-    input: View
-    scale: float
-    zero: int
-    low: int
-    high: int
-
-    def compute(self, read: Read) -> Array:
-        """See the class."""
-        with np.errstate(all="ignore"):
-            steps = read(self.input) / np.float32(self.scale)
-        least, most = np.float32(self.low - self.zero), np.float32(self.high - self.zero)
-        return np.asarray(np.rint(np.fmin(np.fmax(steps, least), most)) + self.zero, np.int8)
-
-    def accesses(self) -> Dependences:
-        """See `IntegerOperator`."""
-        return of_elements(self, "input")
-
-    def host_call(self, values: Values) -> HostCall:
-        """See `IntegerOperator`."""
-        operands = (self.input, self.output)
-        numbers = (float32_bits(self.scale), self.zero, self.low, self.high)
-        return loop_call("net_float_encode", _FILE, element_loops(*operands), (4, 1), operands, numbers)
-
-
-@dataclass(frozen=True)
-class RealFunction(IntegerOperator):
-    """output = function(input) of `elementary.UNARY` with two parameters."""
-
-    input: View
-    function: str
-    parameters: tuple[float, float] = (0.0, 0.0)
-
-    def compute(self, read: Read) -> Array:
-        """See the class."""
-        with np.errstate(all="ignore"):
-            return _rounded(UNARY[self.function](read(self.input).astype(np.float64), *self.parameters))
-
-    def accesses(self) -> Dependences:
-        """See `IntegerOperator`."""
-        return of_elements(self, "input", operations=FUNCTION)
-
-    def host_call(self, values: Values) -> HostCall:
-        """See `IntegerOperator`."""
-        numbers = (list(UNARY).index(self.function), *map(_float64_bits, self.parameters))
-        return _side_by_side("net_float_unary", (self.input, self.output), numbers, self.function)
-
-
-@dataclass(frozen=True)
-class RealPair(IntegerOperator):
-    """output = function(left, right) of `elementary.BINARY`; truths are 0 and 1."""
-
-    left: View
-    right: View
-    function: str
-
-    def compute(self, read: Read) -> Array:
-        """See the class."""
-        with np.errstate(all="ignore"):
-            return _rounded(BINARY[self.function](read(self.left), read(self.right)))
-
-    def accesses(self) -> Dependences:
-        """See `IntegerOperator`."""
-        return of_elements(self, "left", "right")
-
-    def host_call(self, values: Values) -> HostCall:
-        """See `IntegerOperator`."""
-        numbers = (list(BINARY).index(self.function),)
-        return _side_by_side("net_float_binary", (self.left, self.right, self.output), numbers)
-
-
-@dataclass(frozen=True)
-class RealSelection(IntegerOperator):
-    """output = left where `condition` is not 0, else right."""
-
-    condition: View
-    left: View
-    right: View
-
-    def compute(self, read: Read) -> Array:
-        """See the class."""
-        return np.where(read(self.condition) != 0, read(self.left), read(self.right))
-
-    def accesses(self) -> Dependences:
-        """See `IntegerOperator`."""
-        return of_elements(self, "condition", "left", "right")
-
-    def host_call(self, values: Values) -> HostCall:
-        """See `IntegerOperator`."""
-        return _side_by_side("net_float_select", (self.condition, self.left, self.right, self.output))
-
-
-@dataclass(frozen=True)
-class ScaledSums(IntegerOperator):
-    """output (float32) = float32(input + rows + columns) * factors, the product one of float32, the sum one of 64 bits.
-
-    Attributes:
-        input: int32 [..., K], sums of products.
-        rows, columns: int32, broadcast to that shape.
-        factors: float32, broadcast to that shape.
-    """
-
-    input: View
-    rows: View
-    columns: View
-    factors: View
-
-    def compute(self, read: Read) -> Array:
-        """See the class."""
-        total = read(self.input).astype(np.int64) + read(self.rows) + read(self.columns)
-        return np.asarray(total.astype(np.float32) * read(self.factors), np.float32)
-
-    def accesses(self) -> Dependences:
-        """See `IntegerOperator`."""
-        return of_elements(self, "input", "rows", "columns", "factors")
-
-    def host_call(self, values: Values) -> HostCall:
-        """See `IntegerOperator`."""
-        operands = (self.input, self.rows, self.columns, self.factors, self.output)
-        return _side_by_side("net_float_scale", operands)
 
 
 def _total(x: Array) -> Array:
@@ -219,7 +52,7 @@ class RealRows(IntegerOperator):
         x = read(self.input).astype(np.float64)
         with np.errstate(all="ignore"):
             y = self._rows(x)
-        return _rounded(y[..., 0] if ROWS.index(self.function) < ROWS.index("softmax") else y)
+        return rounded(y[..., 0] if ROWS.index(self.function) < ROWS.index("softmax") else y)
 
     def _rows(self, x: Array) -> Array:
         count = x.shape[-1]
@@ -251,7 +84,7 @@ class RealRows(IntegerOperator):
         outer = nest_of(self.input.shape[:-1], [self.input.strides[:-1], target])
         loops = RowLoops(outer, self.input.shape[-1], (self.input.strides[-1], step))
         operands = (self.input, self.output)
-        numbers = (ROWS.index(self.function), _float64_bits(self.epsilon))
+        numbers = (ROWS.index(self.function), float64_bits(self.epsilon))
         return loop_call("net_float_rows", _FILE, loops, (4, 4), operands, numbers, variant=self.function)
 
 
@@ -296,7 +129,7 @@ class RealProducts(IntegerOperator):
         total = np.zeros((*batch, left.shape[-2], right.shape[-1]))
         for k in range(left.shape[-1]):
             total += left[..., k : k + 1] * right[..., k : k + 1, :]
-        return _rounded(total)
+        return rounded(total)
 
     def accesses(self) -> Dependences:
         """See `IntegerOperator`."""
@@ -363,7 +196,7 @@ class RealConvolution(_Windowed):
             grouped = np.where(inside, taken, 0.0).reshape(*taken.shape[:-1], self.groups, depth)
             for c in range(depth):
                 total += grouped[..., c : c + 1] * split[s, r, c]
-        return _rounded(total.reshape(*total.shape[:-2], -1))
+        return rounded(total.reshape(*total.shape[:-2], -1))
 
     def accesses(self) -> Dependences:
         """See `IntegerOperator`."""
@@ -398,7 +231,7 @@ class RealWindows(_Windowed):
         for _, _, taken, inside in self._taps(x, self.kernel):
             total += np.where(inside, taken, 0.0)
             largest = np.where(inside & (taken > largest), taken, largest)
-        return _rounded(largest if self.divisors is None else total / read(self.divisors)[..., None])
+        return rounded(largest if self.divisors is None else total / read(self.divisors)[..., None])
 
     def accesses(self) -> Dependences:
         """See `IntegerOperator`."""
@@ -435,7 +268,7 @@ class RealResize(IntegerOperator):
         top, bottom = x[..., a, :, :], x[..., b, :, :]
         above = top[..., left, :] * (1 - g) + top[..., right, :] * g
         below = bottom[..., left, :] * (1 - g) + bottom[..., right, :] * g
-        return _rounded(above * (1 - f) + below * f)
+        return rounded(above * (1 - f) + below * f)
 
     def accesses(self) -> Dependences:
         """See `IntegerOperator`."""

@@ -121,9 +121,11 @@ class Shifted(IntegerOperator):
         """See `IntegerOperator`."""
         operands = (self.input, self.multipliers, self.offsets, self.output)
         numbers = self.shift, self.low, self.high, self.moved, int(self.real)
-        call = loop_call("net_shift", _FILE, element_loops(*operands), (4, 4, 4, 1), operands, numbers)
-        # Its time was not fitted: that of the function which reads as many operands, and chooses where this one limits.
-        return replace(call, work=replace(call.work, variant="net_float_select"))
+        loops = element_loops(*operands)
+        # Its time was not fitted: that of a product, a sum and two limits of real numbers.
+        amounts = dict.fromkeys(("operands", "simple"), 4.0 * loops.elements)
+        call = loop_call("net_shift", _FILE, loops, (4, 4, 4, 1), operands, numbers, amounts=amounts)
+        return replace(call, work=replace(call.work, variant="net_elements"))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from baco.compiler.network.lowered import step_kind
 from baco.compiler.network.program import NetworkProgram
 from baco.sim.job import Mark
 
@@ -142,7 +143,7 @@ def describe(built: NetworkProgram, function: str) -> str:
         return f"{group.group}: {group.schedule}"
     if function in lowered.codes:
         return str(lowered.codes[function])
-    return f"host: {function.removeprefix('net_')}"
+    return f"host: {step_kind(lowered, function).removeprefix('net_')}"
 
 
 def group_by_operator(built: NetworkProgram, steps: Sequence[StepProfile]) -> list[OperatorProfile]:

@@ -84,6 +84,11 @@ class Forms:
                 self._known[id(top)] = self._form(top)
         return self._known[id(node)]
 
+    def made_of(self, stencil: Node) -> Linear | None:
+        """The form of a stencil whose results are an image of bytes themselves, in terms of the image that it reads."""
+        self.of(stencil.operands[0])
+        return self._stencil(stencil)
+
     def _read(self, node: Node) -> tuple[Node, ...]:
         inner = node.function in ("binary", "unary", "slice", "reshape", "stencil", "matmul")
         return node.operands if inner and not self._is_image(node) else ()

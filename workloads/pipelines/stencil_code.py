@@ -34,6 +34,8 @@ class StencilEmitter(NodeEmitter):
         elif inner is not node and (inner.range.exponent is None or inner.range.exponent < 0):
             return None
         form = self.choice.forms.of(inner)
+        if form is not None and form.base is inner and inner.function == "stencil":
+            form = self.choice.forms.made_of(inner)
         if form is None or form.base is None or form.base in (node, inner):
             return None
         found = integer_stencil(form)

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MAX_RANK = 12, MAX_OPERANDS = 5 };
+enum { MAX_RANK = 12, MAX_OPERANDS = 7 };
 
 // A nest of loops over several operands at once. In the parameters: rank, `rank` extents, then for each operand
 // `rank` strides.

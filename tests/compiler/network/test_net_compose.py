@@ -6,8 +6,8 @@ import pytest
 from baco.compiler.network.compose import composed
 from baco.compiler.network.quantise import quantise, quantise_given, quantise_inputs
 from baco.compiler.network.reference import reference
+from baco.compiler.ops.elements import Decoded, Encoded
 from baco.compiler.ops.elementwise import Map
-from baco.compiler.ops.floating import Decoded, Encoded
 from baco.workloads.builder import GraphBuilder
 from baco.workloads.pipelines.emitter import Placing
 from baco.workloads.pipelines.pipeline import Numbers, TracedPipeline

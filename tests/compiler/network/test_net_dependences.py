@@ -11,6 +11,7 @@ import pytest
 
 from baco.compiler.mapping.contraction import iteration_grid
 from baco.compiler.network.dependences import IndexMap, map_between
+from baco.compiler.ops import elements as e
 from baco.compiler.ops import floating as f
 from baco.compiler.ops.arithmetic import FixedPoint
 from baco.compiler.ops.elementwise import Addition, BinaryTable, Multiplication
@@ -134,7 +135,7 @@ def real_operator(
 
     def make(s: Sketch) -> IntegerOperator:
         operands = {k: real(s, *v) if k in _OPERANDS else v for k, v in fields.items()}
-        if kind is f.RealSelection:  # either is taken, from what differs everywhere
+        if kind is e.RealSelection:  # either is taken, from what differs everywhere
             s.data[operands["condition"].value][:] = s.random.integers(0, 2, fields["condition"])
             s.data[operands["right"].value][:] = 7
         s.add(kind, s.value(result, "output"), **operands)
@@ -146,9 +147,9 @@ def real_operator(
 _OPERANDS = ("input", "left", "right", "condition", "weight")
 _WINDOW: dict[str, Any] = {"stride": (2, 1), "padding": (1, 0), "dilation": (1, 2)}
 REAL = {
-    "real function": real_operator(f.RealFunction, (3, 4), input=(3, 4), function="exp"),
-    "real pair": real_operator(f.RealPair, (3, 4), left=(3, 4), right=(3, 4), function="add"),
-    "real selection": real_operator(f.RealSelection, (1, 2), condition=(1, 2), left=(1, 2), right=(1, 2)),
+    "real function": real_operator(e.RealFunction, (3, 4), input=(3, 4), function="exp"),
+    "real pair": real_operator(e.RealPair, (3, 4), left=(3, 4), right=(3, 4), function="add"),
+    "real selection": real_operator(e.RealSelection, (1, 2), condition=(1, 2), left=(1, 2), right=(1, 2)),
     "real sum": real_operator(f.RealRows, (2, 3), input=(2, 3, 5), function="sum"),
     "real softmax": real_operator(f.RealRows, (2, 3, 5), input=(2, 3, 5), function="softmax"),
     "real products": real_operator(f.RealProducts, (2, 3, 4), left=(2, 3, 5), right=(2, 5, 4)),

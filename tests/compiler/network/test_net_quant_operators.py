@@ -22,8 +22,8 @@ from tests.compiler.network.operator_kinds import concrete_kinds
 
 #: Operators on real numbers that are compared with their models' evaluators, in `test_net_given_floats.py`.
 REAL = {"RealProducts", "RealResize", "RealRows", "RealSelection", "RealTop", "RealWindows", "ScaledSums"}
-#: Those that only a lowering makes, `test_net_row_sums.py` and `test_net_gates.py`.
-LOWERED = {"Gate", "NormalisationBySums"}
+#: Those that only a lowering makes, `test_net_row_sums.py`, `test_net_gates.py` and `test_fuse_elements.py`.
+LOWERED = {"FusedElements", "Gate", "NormalisationBySums"}
 
 
 def random_elements(network: QuantisedNetwork, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -50,7 +50,10 @@ def test_every_operator_is_covered():
     used = {type(op) for make in SMALL.values() for op in quantise(make()).operators}
     left = concrete_kinds(IntegerOperator) - used
     assert {kind.__name__ for kind in left} == REAL | LOWERED
-    assert {kind.__module__ for kind in left if kind.__name__ in REAL} == {floating.__name__}
+    assert {kind.__module__ for kind in left if kind.__name__ in REAL} == {
+        floating.__name__,
+        element_operators.__name__,
+    }
     assert used >= {MatMul, SumOfRows}
     assert {kind.__name__ for kind in used} == set(net_quant_oracle.ORACLES)
 

@@ -1,0 +1,130 @@
+"""Operators of elements on real numbers become one pass over memory each (`baco.compiler.ops.elements.FusedElements`).
+
+What is between them must be read by nothing else, and by the same elements. A group grows from the operator whose result is stored
+towards those that make its operands, as long as the C function has registers for its arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from baco.compiler.network.graph import QuantisedNetwork
+from baco.compiler.ops.elements import MOST_INPUTS, ElementOperator, FusedElements
+from baco.compiler.ops.operator import IntegerOperator
+from baco.compiler.ops.views import View
+
+
+def fused_elements(network: QuantisedNetwork) -> QuantisedNetwork:
+    """The network with such operators together; values between them are gone."""
+    return _Groups(network).fused()
+
+
+class _Groups:
+    def __init__(self, network: QuantisedNetwork) -> None:
+        self.network = network
+        self.writers: dict[str, list[int]] = {}
+        self.readers: dict[str, list[int]] = {}
+        for number, op in enumerate(network.operators):
+            self.writers.setdefault(op.output.value, []).append(number)
+            for view in op.inputs:
+                self.readers.setdefault(view.value, []).append(number)
+
+    def fused(self) -> QuantisedNetwork:
+        operators, gone = list[IntegerOperator](), set[str]()
+        taken = set[int]()
+        for last in reversed(range(len(self.network.operators))):
+            if last in taken:
+                continue
+            group = self._group(last, taken)
+            taken |= group
+            members = [self.network.operators[number] for number in sorted(group)]
+            operators.append(
+                self._together(members) if isinstance(members[-1], ElementOperator) else members[-1]
+            )
+            gone |= {member.output.value for member in members[:-1]}
+        network = self.network
+        return replace(
+            network,
+            operators=tuple(reversed(operators)),
+            values={name: value for name, value in network.values.items() if name not in gone},
+            tensors={name: view for name, view in network.tensors.items() if view.value not in gone},
+        )
+
+    def _group(self, last: int, taken: set[int]) -> set[int]:
+        """Numbers of the operators that go with one; of those that may, the nearest first."""
+        group = {last}
+        if not isinstance(self.network.operators[last], ElementOperator):
+            return group
+        grown = True
+        while grown:
+            grown = False
+            for number in sorted(self._before(group) - taken, reverse=True):
+                if self._joins(number, group):
+                    group.add(number)
+                    grown = True
+                    break
+        return group
+
+    def _before(self, group: set[int]) -> set[int]:
+        """Operators that alone write what some of the group reads."""
+        views = (view for number in group for view in self.network.operators[number].inputs)
+        written = (self.writers.get(view.value, ()) for view in views)
+        return {numbers[0] for numbers in written if len(numbers) == 1} - group
+
+    def _joins(self, number: int, group: set[int]) -> bool:
+        op, network = self.network.operators[number], self.network
+        name, shape = op.output.value, network.operators[max(group)].output.shape
+        if (
+            not isinstance(op, ElementOperator)
+            or op.output.shape != shape
+            or not set(self.readers[name]) <= group
+        ):
+            return False
+        if network.values[name].role != "intermediate" or self._is_kept(name):
+            return False
+        same = op.output.collapsed()
+        reads = [
+            view for one in self.readers[name] for view in network.operators[one].inputs if view.value == name
+        ]
+        if any(view.collapsed() != same for view in reads):
+            return False
+        together = self._together([network.operators[one] for one in sorted({number, *group})])
+        return len(together.operands) <= MOST_INPUTS
+
+    def _is_kept(self, name: str) -> bool:
+        """Whether the user sees the value."""
+        return any(
+            view.value == name for view in self.network.outputs.values() if isinstance(view, View)
+        ) or any(
+            part.value == name
+            for view in self.network.outputs.values()
+            if not isinstance(view, View)
+            for part in view.views
+        )
+
+    def _together(self, members: Sequence[IntegerOperator]) -> FusedElements:
+        last = members[-1]
+        steps = tuple(member for member in members if isinstance(member, ElementOperator))
+        whole = FusedElements(
+            last.name,
+            tuple(dict.fromkeys(name for one in members for name in one.sources)),
+            last.output,
+            steps,
+        )
+        return replace(whole, literals=_literals(whole, self.network.constants))
+
+
+def _literals(op: FusedElements, constants: Mapping[str, np.ndarray]) -> tuple[tuple[View, float | int], ...]:
+    """Operands that are one number everywhere."""
+    found: list[tuple[View, float | int]] = []
+    for view in op.inputs:
+        data = constants.get(view.value)
+        if data is None or view in op.tables:
+            continue
+        numbers = np.unique(view.read(data))
+        if numbers.size == 1:
+            found.append((view, numbers[0].item()))
+    return tuple(found)
