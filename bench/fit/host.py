@@ -19,7 +19,7 @@ from scipy.optimize import nnls
 
 from baco.accel.config import TIMINGS, Accelerator, Features
 from baco.bench.fit.host_sketch import HostSketch
-from baco.bench.fit.real_operators import REAL_KINDS
+from baco.bench.fit.real_operators import FUSED_KINDS, REAL_KINDS
 from baco.bench.fit.row_operators import ROW_KINDS
 from baco.common.errors import InfeasibleError
 from baco.common.files import atomic_write
@@ -400,6 +400,7 @@ _KINDS: tuple[Callable[[HostSketch], None], ...] = (
     *(_requantise, _row_sums, _scaled_pair, _window_average, _scaled_softmax),
     *REAL_KINDS,
     *ROW_KINDS,
+    *FUSED_KINDS,
 )
 
 

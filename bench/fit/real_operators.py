@@ -177,6 +177,7 @@ def _fused(s: HostSketch) -> None:
 REAL_KINDS: tuple[Callable[[HostSketch], None], ...] = (
     *(_decode, _encode, _pair, _select, _scale, _products, _convolve, _window, _resize),
     *(partial(_function, name=name) for name in UNARY),
-    *(_fused for _ in range(8)),  # of many parts
     *(partial(_rows, name=name) for name in floating.ROWS),
 )
+#: Those of several, of which there are many parts to tell apart.
+FUSED_KINDS: tuple[Callable[[HostSketch], None], ...] = (_fused,) * 8

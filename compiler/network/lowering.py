@@ -15,6 +15,7 @@ from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.network.addition import identity, plan_addition
 from baco.compiler.network.combinations import Combinations
 from baco.compiler.network.diagonal import block_diagonal, row_strips
+from baco.compiler.network.fuse_elements import fused_elements
 from baco.compiler.network.gates import gates_on_host
 from baco.compiler.network.gather import plan_gather
 from baco.compiler.network.graph import QuantisedNetwork
@@ -108,6 +109,7 @@ class Lowering(PartCaller):
         groups: GroupScheduler | None,
         combinations: Combinations | None = None,
     ) -> None:
+        network = fused_elements(network)
         super().__init__(network, accelerator, schedule, groups)
         combinations = combinations or Combinations()
         self._sums, self._diagonals = combinations.sums, combinations.diagonals

@@ -16,7 +16,6 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.network.checks import add_checks
 from baco.compiler.network.combinations import Combinations, chosen_combinations
 from baco.compiler.network.emission import ENTRY, emit_network, step_labels
-from baco.compiler.network.fuse_elements import fused_elements
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.groups import GroupScheduler, group_rows
 from baco.compiler.network.lowered import LoweredNetwork, Scheduler
@@ -181,7 +180,6 @@ def network_code(
     if schedule is None:
         schedule, groups, chosen = default_choices(accelerator, library=library, groups=groups)
         combinations = chosen if combinations is None else combinations
-    network = fused_elements(network)
     if library:
         from baco.compiler.network.library import lower_as_library
 

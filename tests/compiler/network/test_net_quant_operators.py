@@ -10,6 +10,7 @@ from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.quantise import quantise, quantise_inputs
 from baco.compiler.network.quantiser import Quantiser
 from baco.compiler.network.reference import reference
+from baco.compiler.ops import elements as element_operators
 from baco.compiler.ops import floating
 from baco.compiler.ops.elementwise import Addition, Map
 from baco.compiler.ops.operator import IntegerOperator
