@@ -41,8 +41,9 @@ from baco.compiler.ir.location import location_of
 from baco.compiler.layers.layer import Layout
 from baco.compiler.row_functions import exponentials, numerator_parts, softmax_numerator
 from baco.compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
+from baco.compiler.styles.fused.chain_code import emit_chain
 from baco.compiler.styles.fused.predict import choose_chain
-from baco.compiler.styles.fused.products import ChainOperands, emit_chain
+from baco.compiler.styles.fused.products import ChainOperands
 from baco.compiler.styles.fused.row_unit import TABLE_BYTES, load_table, table_rows, table_words
 
 

@@ -27,6 +27,7 @@ from baco.compiler.ops.rows import Softmax
 from baco.compiler.ops.views import View
 from baco.compiler.styles.fused.adding import AdditionOperands
 from baco.compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
+from baco.compiler.styles.fused.chain_code import emit_chain
 from baco.compiler.styles.fused.convolutions import StripOperands, emit_strips
 from baco.compiler.styles.fused.merged import (
     MergedProducts,
@@ -38,7 +39,7 @@ from baco.compiler.styles.fused.merged import (
 )
 from baco.compiler.styles.fused.predict import UnitCost, choose_chain, predict_chain
 from baco.compiler.styles.fused.predict_strips import choose_strips, predict_strips
-from baco.compiler.styles.fused.products import ChainOperands, emit_chain
+from baco.compiler.styles.fused.products import ChainOperands
 from baco.compiler.styles.fused.row_unit import begin_table, end_function, let_through, load_table, table_rows
 from baco.compiler.styles.fused.strips import ConvolutionChain, StripSchedule, place_strips
 from baco.workloads.problem import Problem

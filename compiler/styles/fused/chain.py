@@ -13,6 +13,8 @@ from baco.compiler.layers.layer import Layer
 
 #: Bytes a row that one load may bring, by Gemmini's C header.
 _LOAD_BYTES = 64
+#: Rows of the array's side that are softmaxed in the scratchpad at once: a part, since tiles on their way wait meanwhile.
+SOFTMAX_PARTS = 4
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,9 @@ class ChainSchedule:
     Attributes:
         rows: of a strip, a multiple of the array's side; or fewer than that, of a chain with a softmax, where the accumulator
             does not hold whole rows of `side` elements each: then blocks of columns lie as many rows apart there.
-        columns: of a tile of what lies between, a multiple of the array's side that divides all of them, or all of them.
+        columns: of a tile of what lies between, a multiple of the array's side that divides all of them, or all of them. A softmax
+            takes whole rows, from the accumulator if they are one tile; scores that come in several tiles (`staged`)
+            wait for the rest of their row in the scratchpad, as the int8 elements that a softmax sees either way.
         weights: right operands stay for a whole `group`, or come with every `tile`.
         copies: of right operands, of sums of the first product, and of the second.
     """
@@ -97,17 +101,24 @@ class ChainSchedule:
     weights: Literal["group", "tile"]
     copies: tuple[int, int, int]
 
+    def staged(self, chain: ProductChain) -> bool:
+        """Whether rows of scores come in tiles, and are softmaxed in the scratchpad once whole."""
+        return chain.softmax and self.columns < chain.between
+
     def apart(self, dim: int) -> int:
         """Accumulator rows from one block of columns to the next, on an array of side `dim`."""
         return min(self.rows, dim)
 
     def seen(self, chain: ProductChain, dim: int) -> list[int]:
-        """Of every strip of a group, blocks of a tile's columns of which any of its rows sees an element, on an array of side `dim`:
-        with a causal softmax those behind are neither computed nor multiplied by."""
-        blocks, strips = -(-self.columns // dim), -(-chain.rows // self.rows)
+        """Of every strip of a group, blocks of a tile's columns of which any of its rows sees an element, on an array of side `dim`, or
+        such tiles if scores come in several: with a causal softmax those behind are neither computed nor multiplied by."""
+        strips = -(-chain.rows // self.rows)
+        blocks, width = -(-self.columns // dim), dim
+        if self.staged(chain):
+            blocks, width = chain.between // self.columns, self.columns
         if chain.causal is None:
             return [blocks] * strips
-        return [min(blocks, -(-(chain.causal - 1 + n * self.rows) // dim)) for n in range(1, strips + 1)]
+        return [min(blocks, -(-(chain.causal - 1 + n * self.rows) // width)) for n in range(1, strips + 1)]
 
     def __str__(self) -> str:
         return f"chain {self.rows}x{self.columns} weights of a {self.weights} copies {','.join(map(str, self.copies))}"
@@ -165,6 +176,7 @@ class ChainMemory:
     Attributes:
         left: strips of the first left operand.
         between: tiles of what lies between.
+        scores: strips of whole rows of scores that are to be softmaxed; empty unless they come in tiles.
         first, second: right operands.
         sums, results: of the first and the second product, in the accumulator.
         scratchpad_rows, accumulator_rows: used.
@@ -178,6 +190,7 @@ class ChainMemory:
     results: tuple[int, ...]
     scratchpad_rows: int
     accumulator_rows: int
+    scores: tuple[int, ...] = ()
 
 
 def multiplies_by(accelerator: Accelerator) -> int:
@@ -193,8 +206,8 @@ def multiplies_by(accelerator: Accelerator) -> int:
 def _regions(
     chain: ProductChain, schedule: ChainSchedule, accelerator: Accelerator
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """What lies in scratchpad and accumulator, as (rows, copies): right operands, strips and tiles of what lies between;
-    results and sums."""
+    """What lies in scratchpad and accumulator, as (rows, copies): right operands, strips and tiles of what lies between, of
+    scores in tiles whole strips; results and sums."""
     dim = accelerator.dim
     weights, sums, results = schedule.copies
     first, second = stored(chain, schedule, accelerator)
@@ -202,7 +215,11 @@ def _regions(
         math.ceil(extent / dim) for extent in (chain.depth, schedule.columns, chain.columns)
     )
     kept = max(schedule.rows, dim)  # in the scratchpad, blocks always lie a side apart
-    scratchpad = [(first.height, weights), (second.height, weights), (kept * depth, 2), (kept * between, 2)]
+    scratchpad = [(first.height, weights), (second.height, weights), (kept * depth, 2)]
+    if schedule.staged(chain):
+        scratchpad.append((kept * math.ceil(chain.between / dim), 3))
+    else:
+        scratchpad.append((kept * between, 2))
     return scratchpad, [(schedule.rows * right, results), (schedule.rows * between, sums)]
 
 
@@ -225,8 +242,10 @@ def place_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Accel
         raise InfeasibleError(
             f"{schedule} does not divide a chain of {chain.rows} rows and {chain.between} columns"
         )
-    if chain.softmax and not whole:
-        raise InfeasibleError("a softmax needs whole rows")
+    if schedule.staged(chain) and (few or schedule.weights != "tile" or schedule.copies[:2] != (2, 2)):
+        raise InfeasibleError(
+            "scores in tiles need whole strips, and two copies of their sums, and of weights, which come with every tile"
+        )
     if chain.softmax and not accelerator.features.row_functions:
         raise InfeasibleError(f"{accelerator.name} has no units for functions of rows")
     multiplies_by(accelerator)
@@ -243,11 +262,15 @@ def place_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Accel
             )
         places.append(_starts(regions, there, there // banks))
     (one, two, strips, tiles), (ends, middles) = places
+    scores: tuple[int, ...] = ()
+    if schedule.staged(chain):
+        # quarters of the scratchpad share banks with the next but one: those of scores are not that of left and right operands
+        scores, tiles = tiles[::2], tiles[1:2]
     used_rows = [
         max(starts[-1] + rows for starts, (rows, _) in zip(found, regions, strict=True))
         for found, regions in zip(places, (scratchpad, accumulator), strict=True)
     ]
-    return ChainMemory(strips, tiles, one, two, middles, ends, used_rows[0], used_rows[1])
+    return ChainMemory(strips, tiles, one, two, middles, ends, *used_rows, scores)
 
 
 def _starts(regions: list[tuple[int, int]], rows: int, bank: int) -> list[tuple[int, ...]]:

@@ -12,12 +12,18 @@ from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError
 from baco.compiler.analysis.profile import PROFILES
 from baco.compiler.analysis.traffic import bytes_per_cycle, read_cycles
-from baco.compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
+from baco.compiler.layers.layer import Layer
+from baco.compiler.styles.fused.chain import SOFTMAX_PARTS, ChainSchedule, ProductChain, place_chain
 
 #: Cycles measured on our RTL and fitted to 382 runs on arrays of side 8, 16 and 32 (mean error 4%): of a step beside its passes, of
 #: each change between operands that are stored transposed and not, of a store of rows beside its blocks, of a pass that the host
 #: core writes, of a step that it begins, and more of a step whose strips are higher than the array, and not all of the same rows.
 _STEP, _TURN, _STORE, _PASS, _STEP_HOST, _HIGH, _RAGGED = 32.0, 15.0, 48.0, 5.0, 145.0, 55.0, 137.0
+#: The same where scores come in tiles: of a store of a tile beside its blocks, of changes of the store unit's function, and by how
+#: much a softmax in the scratchpad takes longer than its rows, since the array reads there, too.
+_COPY, _FUNCTION, _SHARED = 20.0, 50.0, 1.1
+#: Blocks of scores of a tile at most.
+_SCORE_BLOCKS = 16
 #: Part of the loads of further weights that nothing hides where there is one copy.
 _EXPOSED = 0.4
 #: Schedules whose predicted cycles differ by less than so much are told apart by the bytes that they move.
@@ -57,6 +63,8 @@ class UnitCost:
 def predict_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Accelerator) -> UnitCost:
     """Of all groups. Raises InfeasibleError for a schedule that does not fit."""
     place_chain(chain, schedule, accelerator)
+    if schedule.staged(chain):
+        return _predict_staged(chain, schedule, accelerator)
     dim = accelerator.dim
     weights = schedule.copies[0]
     strips, tiles = math.ceil(chain.rows / schedule.rows), chain.between // schedule.columns
@@ -75,13 +83,14 @@ def predict_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Acc
     units = steps if schedule.weights == "tile" and tiles > 1 else chain.groups
     right = chain.depth * chain.between + chain.between * chain.columns  # of a group
     times = strips if units == steps else 1
-    replaced = chain.groups * times * _right_cycles(chain, accelerator)
+    right_cycles = sum(_right_cycles(chain, accelerator))
+    replaced = chain.groups * times * right_cycles
     memory = replaced
     memory += read_cycles(accelerator, chain.groups * chain.rows, chain.depth, chain.first.input.pitch)
     written = float(chain.groups * chain.rows * chain.columns)
     memory += written / bytes_per_cycle(accelerator)
     # the first strip and the first columns of weights; from then on the array works on what has come
-    weights_begin = _right_cycles(chain, accelerator) * (1 if units == chain.groups else 1 / tiles)
+    weights_begin = right_cycles * (1 if units == chain.groups else 1 / tiles)
     lead = read_cycles(accelerator, rows, chain.depth, chain.first.input.pitch)
     lead += read_cycles(accelerator, chain.depth, min(4 * dim, chain.between), chain.first.weight.pitch)
     begin = max(lead, weights_begin - (2 * begins.first + begins.second / 2))
@@ -114,6 +123,62 @@ def predict_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Acc
         + float(chain.groups * times * right),
         softmax_elements=between if chain.softmax else 0.0,
     )
+
+
+def _predict_staged(chain: ProductChain, schedule: ChainSchedule, accelerator: Accelerator) -> UnitCost:
+    """As `predict_chain`, of scores that come in tiles: the array makes those of a strip while the store unit softmaxes the strip
+    before, whose results follow."""
+    dim = accelerator.dim
+    depth, ends = math.ceil(chain.depth / dim), math.ceil(chain.columns / dim)
+    blocks = schedule.columns // dim
+    tiles = schedule.seen(chain, dim)
+    strips = [min(schedule.rows, chain.rows - n * schedule.rows) for n in range(len(tiles))]
+    load_first, load_second = (
+        cycles * schedule.columns / chain.between for cycles in _right_cycles(chain, accelerator)
+    )
+    left = read_cycles(accelerator, schedule.rows, chain.depth, chain.first.input.pitch)
+    rate = bytes_per_cycle(accelerator)
+    turn = _TURN * (chain.first.weights_transposed != chain.second.weights_transposed)
+    softmaxed = [
+        _staged_softmax(rows, count * blocks, dim) for rows, count in zip(strips, tiles, strict=True)
+    ]
+    cycles = 0.0
+    for n, (rows, count) in enumerate(zip(strips, tiles, strict=True)):
+        chunks = math.ceil(rows / dim)
+        passed = max(dim, rows) * blocks
+        copied = count * (rows * blocks + chunks * _COPY)
+        host = count * (blocks * chunks * depth * _PASS + _STEP_HOST)
+        cycles += max(count * passed * depth, copied + softmaxed[n - 1], count * load_first + left, host)
+        host += count * blocks * chunks * (ends - depth) * _PASS
+        cycles += max(count * passed * ends, count * load_second + rows * chain.columns / rate, host)
+        cycles += 2 * (_STEP + turn)
+    begin = left + load_first
+    end = softmaxed[-1] + schedule.rows * chain.columns / rate
+    latency = _START * PROFILES[accelerator.timing].latency
+    between = float(chain.groups * schedule.columns * sum(a * b for a, b in zip(strips, tiles, strict=True)))
+    taken = float(chain.groups * sum(tiles) * schedule.columns * (chain.depth + chain.columns))
+    stationary = float(chain.groups * sum(tiles) * schedule.columns * (depth + ends) * dim)
+    results = float(chain.groups * chain.rows)
+    return UnitCost(
+        cycles=begin + chain.groups * cycles + end + latency,
+        read_bytes=taken + results * chain.depth + _TABLE_BYTES,
+        written_bytes=results * chain.columns,
+        macs=between * (chain.depth + chain.columns),
+        stationary_words=stationary,
+        accumulator_words=between * 2 * (depth + ends),
+        # scores are written, and looked at in every pass
+        scratchpad_bytes=results * depth * dim
+        + between * (depth + 2 + _SOFTMAX_PASSES + ends)
+        + stationary
+        + taken,
+        softmax_elements=between,
+    )
+
+
+def _staged_softmax(rows: int, blocks: int, dim: int) -> float:
+    """Cycles in which so many rows are softmaxed from scratchpad to scratchpad."""
+    pieces = math.ceil(rows / max(1, dim // SOFTMAX_PARTS))
+    return _SHARED * _SOFTMAX_PASSES * rows * blocks + pieces * (_STORE + 2 * _SOFTMAX_ROW + _FUNCTION)
 
 
 @dataclass(frozen=True)
@@ -162,14 +227,15 @@ def _store(chain: ProductChain, rows: int, blocks: int, dim: int) -> float:
     return _SOFTMAX_PASSES * rows * blocks + chunks * (_STORE + 2 * _SOFTMAX_ROW)
 
 
-def _right_cycles(chain: ProductChain, accelerator: Accelerator) -> float:
-    """Cycles to load the right operands of a group."""
-    total = 0.0
-    for layer in (chain.first, chain.second):
+def _right_cycles(chain: ProductChain, accelerator: Accelerator) -> tuple[float, float]:
+    """Cycles to load each of the right operands of a group."""
+
+    def loaded(layer: Layer) -> float:
         shape = (layer.problem.C, layer.problem.K)
         rows, columns = shape[::-1] if layer.weights_transposed else shape
-        total += read_cycles(accelerator, rows, columns, layer.weight.pitch)
-    return total
+        return read_cycles(accelerator, rows, columns, layer.weight.pitch)
+
+    return loaded(chain.first), loaded(chain.second)
 
 
 def chain_schedules(
@@ -187,9 +253,10 @@ def chain_schedules(
         rows += [n * whole for n in (1, 2, 4, 8) if n * whole < chain.rows + whole]
         rows = sorted({one for one in rows if one % blocks == 0 or one >= chain.rows})
     columns = [chain.between]
-    if not chain.softmax and chain.between % dim == 0:
+    if chain.between % dim == 0:
         blocks = chain.between // dim
-        columns += [n * dim for n in range(1, blocks) if blocks % n == 0]
+        most = min(blocks, _SCORE_BLOCKS + 1) if chain.softmax else blocks
+        columns += [n * dim for n in range(1, most) if blocks % n == 0]
     for height, width, weights, *copies in itertools.product(
         rows, columns, ("group", "tile"), (2, 1), (2, 1), (2, 1)
     ):
@@ -199,6 +266,12 @@ def chain_schedules(
             continue
         if height < dim and copies[1] > 1:
             continue  # what room there is, more rows need
+        if (
+            chain.softmax
+            and width < chain.between
+            and (weights == "group" or height < dim or copies[:2] != [2, 2])
+        ):
+            continue  # `place_chain` refuses them
         yield ChainSchedule(height, width, weights, (copies[0], copies[1], copies[2]))  # type: ignore[arg-type]
 
 

@@ -47,22 +47,8 @@ class ChainOperands:
     softmax: tuple[Number, Number] = (0, 0)
 
 
-def emit_chain(
-    e: Emitter,
-    chain: ProductChain,
-    schedule: ChainSchedule,
-    accelerator: Accelerator,
-    operands: ChainOperands,
-) -> None:
-    """Write the code of a chain where `e` stands; a softmax's table has been loaded. No fence at the end.
-
-    Raises InfeasibleError for a schedule that does not fit the chain or the accelerator.
-    """
-    _Writer(e, chain, schedule, accelerator, operands).write()
-
-
 @dataclass(frozen=True)
-class _Step:
+class Step:
     """Numbers of a step, of its strip, and of its group, strip in the group and tile in the strip."""
 
     number: Number
@@ -73,7 +59,9 @@ class _Step:
     place: Number  # in the group
 
 
-class _Writer:
+class ProductWriter:
+    """Writes the code of a chain whose second product takes each tile as soon as it is there."""
+
     def __init__(
         self,
         e: Emitter,
@@ -117,20 +105,20 @@ class _Writer:
                 self._first(self._step(number))
             self._second(self._step(e.sub(number, 1)))
 
-    def _step(self, number: Number) -> _Step:
+    def _step(self, number: Number) -> Step:
         e = self.e
         strip = e.div(number, self.tiles)
         row = e.mod(strip, self.strips)
         tile = e.mod(number, self.tiles)
         place = e.add(e.mul(row, self.tiles), tile)
-        return _Step(number, strip, e.div(strip, self.strips), row, tile, place)
+        return Step(number, strip, e.div(strip, self.strips), row, tile, place)
 
-    def _rows(self, step: _Step) -> Number:
+    def _rows(self, step: Step) -> Number:
         """Of a strip."""
         e, most, rows = self.e, self.schedule.rows, self.chain.rows
         return most if rows % most == 0 else e.min(most, e.sub(rows, e.mul(step.row, most)))
 
-    def _seen(self, step: _Step) -> Number:
+    def _seen(self, step: Step) -> Number:
         """Blocks of a tile's columns that rows of a strip see, see `ChainSchedule.seen`."""
         e, chain = self.e, self.chain
         if chain.causal is None:
@@ -161,7 +149,7 @@ class _Writer:
 
     # ---------------------------------------------------------------- loads
 
-    def _load_left(self, step: _Step) -> None:
+    def _load_left(self, step: Step) -> None:
         """A strip of the left operand."""
         e, chain, dim = self.e, self.chain, self.dim
         rows, start = self._rows(step), self._turn(self.memory.left, step.strip)
@@ -183,7 +171,7 @@ class _Writer:
                         rows=self._chunk_rows(rows, chunk),
                     )
 
-    def _tile_offset(self, layer: Layer, step: _Step) -> Number:
+    def _tile_offset(self, layer: Layer, step: Step) -> Number:
         """Elements from the address of a right operand to what a step needs of it."""
         e = self.e
         offset = e.mul(step.group, layer.weight.group)
@@ -194,7 +182,7 @@ class _Writer:
             offset = e.add(offset, e.mul(step.tile, self.schedule.columns * pitch))
         return offset
 
-    def _ahead(self, which: int, step: _Step, beats: int) -> tuple[Callable[[Number], None], int]:
+    def _ahead(self, which: int, step: Step, beats: int) -> tuple[Callable[[Number], None], int]:
         """Loads of a right operand that later steps need, a share in each of the step's beats: what a beat writes, and how many
         beats write something."""
         e, right = self.e, self.right[which]
@@ -207,7 +195,7 @@ class _Writer:
         share = -(-right.loads // in_unit)
         per_beat = -(-share // beats)
         unit = step.number if by_tile else step.group
-        target = self._step(e.add(step.number, 1)) if by_tile else _Step(0, 0, e.add(step.group, 1), 0, 0, 0)
+        target = self._step(e.add(step.number, 1)) if by_tile else Step(0, 0, e.add(step.group, 1), 0, 0, 0)
         start, offset = right.start(e.add(unit, 1)), self._tile_offset(layer, target)
         wanted = e.compare("slt", e.add(unit, 1), units)
         first = 0 if by_tile else e.mul(step.place, share)
@@ -225,7 +213,7 @@ class _Writer:
 
         return beat_of, -(-share // per_beat)
 
-    def _at_once(self, which: int, step: _Step) -> None:
+    def _at_once(self, which: int, step: Step) -> None:
         """Where there is one copy of a right operand: all loads of another one, before the step that needs it first."""
         e, right = self.e, self.right[which]
         layer = (self.chain.first, self.chain.second)[which]
@@ -249,7 +237,7 @@ class _Writer:
             c_stride=1,
         )
 
-    def _first(self, step: _Step, *, begins: bool = False) -> None:
+    def _first(self, step: Step, *, begins: bool = False) -> None:
         """Sums of a tile, and its way to the scratchpad. The very first tile's weights come while it is computed, those of the second
         product with the next tile."""
         e, chain, dim = self.e, self.chain, self.dim
@@ -293,7 +281,7 @@ class _Writer:
                 with e.when(second_begins):
                     begin_second(column)
                 for inner, above, deep in parts(chain.depth, dim):
-                    for first, times in _first_apart(above, deep):
+                    for first, times in first_apart(above, deep):
                         with e.loop(times, hint="depth") as d:
                             depth = e.add(d, first)
                             self._passes(
@@ -321,7 +309,7 @@ class _Writer:
             with e.loop(other.loads, hint="load") as n:
                 other.load(n, other.start(0), self._tile_offset(chain.second, step))
 
-    def _move(self, step: _Step, rows: Number, sums: Number, seen: Number) -> None:
+    def _move(self, step: Step, rows: Number, sums: Number, seen: Number) -> None:
         """A tile from the accumulator to the scratchpad."""
         e, chain, dim = self.e, self.chain, self.dim
         e.command("config_st", stride=0, activation=int(chain.first.relu), acc_scale=self.operands.scales[0])
@@ -344,7 +332,7 @@ class _Writer:
         if chain.softmax:
             end_function(e)
 
-    def _second(self, step: _Step) -> None:
+    def _second(self, step: Step) -> None:
         """What a tile adds to the results, and these if they are complete."""
         e, chain, dim = self.e, self.chain, self.dim
         self._at_once(1, step)
@@ -361,7 +349,7 @@ class _Writer:
         seen = self._seen(step)
         # all columns of a block of depth before the next block: weights are taken in the order in which they are loaded
         for inner, above, deep in parts(self.schedule.columns, dim):
-            for first, times in _first_apart(above, deep):
+            for first, times in first_apart(above, deep):
                 with e.loop(self._of_seen(seen, first, times), hint="depth") as d:
                     depth = e.add(d, first)
                     beat(depth)
@@ -385,7 +373,7 @@ class _Writer:
         with e.when(e.compare("eq", step.tile, self.tiles - 1)):
             self._store(step, rows, results)
 
-    def _store(self, step: _Step, rows: Number, results: Number) -> None:
+    def _store(self, step: Step, rows: Number, results: Number) -> None:
         """A strip of results to main memory."""
         e, chain, dim = self.e, self.chain, self.dim
         output = chain.second.output
@@ -470,7 +458,7 @@ class _Writer:
                 one(chunk, False)
 
 
-def _first_apart(first: int, count: int) -> list[tuple[int, int]]:
+def first_apart(first: int, count: int) -> list[tuple[int, int]]:
     """Numbers of a loop that begins at `first`, number 0 on its own: number of the first, how many."""
     if first > 0:
         return [(first, count)]

@@ -18,8 +18,9 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.layers.reference import requantise
 from baco.compiler.row_functions import exponentials, numerator_parts, softmax, softmax_numerator
 from baco.compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
+from baco.compiler.styles.fused.chain_code import emit_chain
 from baco.compiler.styles.fused.predict import choose_chain, predict_chain
-from baco.compiler.styles.fused.products import ChainOperands, emit_chain
+from baco.compiler.styles.fused.products import ChainOperands
 from baco.compiler.styles.fused.row_unit import load_table, packed_table
 from baco.compiler.styles.fused.text import parse_group_schedule
 from baco.sim.engines.program import run_program
