@@ -29,7 +29,7 @@ from baco.compiler.network.quantise import quantise, quantise_inputs
 from baco.compiler.network.reference import reference
 from baco.compiler.network.row_code import RowCode
 from baco.compiler.ops.rows import Softmax
-from baco.compiler.styles.fused.chain import ChainSchedule
+from baco.compiler.styles.fused.chain import ChainSchedule, ProductChain
 from baco.compiler.styles.fused.merged import MergedProducts
 from baco.compiler.styles.fused.predict import ALIKE
 from baco.compiler.styles.fused.strips import StripSchedule
@@ -99,7 +99,7 @@ class ChainTrees:
             return found
         best: dict[str, list[tuple[float, float, GroupSchedule]]] = {}
         for schedule, _, _, cost in group_options(chain, self.accelerator):
-            best.setdefault(_structure(schedule), []).append((cost.cycles, cost.dram_bytes, schedule))
+            best.setdefault(_structure(chain, schedule), []).append((cost.cycles, cost.dram_bytes, schedule))
         for rated in best.values():
             n = preferred([(cycles, moved) for cycles, moved, _ in rated])
             schedule = rated[n][2]
@@ -116,7 +116,7 @@ class ChainTrees:
         if chain is None:
             raise InfeasibleError(f"{self.chain} is no unit on {self.accelerator.name}: {self.reason}")
         schedule = schedule_of_tree(chain, tree, self.accelerator)
-        return self._program(_structure(schedule), tree, schedule, self._lower(_always(schedule)))
+        return self._program(_structure(chain, schedule), tree, schedule, self._lower(_always(schedule)))
 
     def measure(self, program: ChainProgram, engine: str = "rtl") -> MeasuredChain:
         """Compile a program and run it. Raises BacoError for a result that is not what numpy's integers give, and what compiling and
@@ -199,9 +199,11 @@ def _always(schedule: GroupSchedule) -> Callable[..., Any]:
     return lambda names, *_: (schedule, float(len(names)))
 
 
-def _structure(schedule: GroupSchedule) -> str:
+def _structure(chain: Chain, schedule: GroupSchedule) -> str:
     """What trees that differ in sizes alone have in common."""
     if isinstance(schedule, ChainSchedule):
+        if isinstance(chain, ProductChain) and schedule.staged(chain):
+            return "one unit, scores in tiles"
         return f"one unit, right operands of a {schedule.weights}"
     assert isinstance(schedule, StripSchedule)
     again = " and ".join(str(n + 1) for n in schedule.streamed)

@@ -270,7 +270,7 @@ def place_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Accel
         max(starts[-1] + rows for starts, (rows, _) in zip(found, regions, strict=True))
         for found, regions in zip(places, (scratchpad, accumulator), strict=True)
     ]
-    return ChainMemory(strips, tiles, one, two, middles, ends, *used_rows, scores)
+    return ChainMemory(strips, tiles, one, two, middles, ends, used_rows[0], used_rows[1], scores)
 
 
 def _starts(regions: list[tuple[int, int]], rows: int, bank: int) -> list[tuple[int, ...]]:

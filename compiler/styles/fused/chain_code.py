@@ -15,7 +15,7 @@ from baco.accel.config import Accelerator
 from baco.compiler.ir.emit import Emitter, Number, parts
 from baco.compiler.layers.layer import Layer
 from baco.compiler.styles.fused.chain import SOFTMAX_PARTS, ChainSchedule, ProductChain
-from baco.compiler.styles.fused.products import ChainOperands, ProductWriter, Step, first_apart
+from baco.compiler.styles.fused.products import ChainOperands, ChainStep, ProductWriter, first_apart
 from baco.compiler.styles.fused.row_unit import begin_softmax, end_function
 
 
@@ -62,11 +62,11 @@ class StagedWriter(ProductWriter):
             with e.when(e.compare("sgt", strip, 0)):
                 self._values(before, total)
 
-    def _at(self, strip: Number, tile: Number) -> Step:
+    def _at(self, strip: Number, tile: Number) -> ChainStep:
         e = self.e
-        return Step(strip, strip, e.div(strip, self.strips), e.mod(strip, self.strips), tile, tile)
+        return ChainStep(strip, strip, e.div(strip, self.strips), e.mod(strip, self.strips), tile, tile)
 
-    def _tiles(self, step: Step) -> Number:
+    def _tiles(self, step: ChainStep) -> Number:
         """Tiles of a strip, those of a causal softmax of which some row sees an element."""
         e, chain = self.e, self.chain
         if chain.causal is None:
@@ -75,7 +75,7 @@ class StagedWriter(ProductWriter):
         return e.min(self.tiles, e.ceil_div(last, self.schedule.columns))
 
     def _next(
-        self, which: int, layer: Layer, step: Step, tiles: Number, total: int
+        self, which: int, layer: Layer, step: ChainStep, tiles: Number, total: int
     ) -> Callable[[Number], None]:
         """Writes a beat's share of the loads of the tile of a right operand behind a step's, the next strip's first behind the last."""
         e, right = self.e, self.right[which]
@@ -96,7 +96,7 @@ class StagedWriter(ProductWriter):
 
         return beat
 
-    def _scores(self, strip: Step, total: int) -> None:
+    def _scores(self, strip: ChainStep, total: int) -> None:
         """A strip's scores, a tile after the other, and between them the softmax of the strip before."""
         e, chain, dim = self.e, self.chain, self.dim
         after = self._at(e.add(strip.strip, 1), 0)
@@ -147,7 +147,7 @@ class StagedWriter(ProductWriter):
                 )
             self.turn[0].set(e.add(turn, 1))
 
-    def _softmaxed(self, strip: Step, share: Number, shares: Number) -> None:
+    def _softmaxed(self, strip: ChainStep, share: Number, shares: Number) -> None:
         """One of so many shares of a strip's rows, from scores to what the second product reads."""
         e, dim = self.e, self.dim
         height = max(1, dim // SOFTMAX_PARTS)
@@ -173,7 +173,7 @@ class StagedWriter(ProductWriter):
                 )
                 end_function(e)
 
-    def _values(self, strip: Step, total: int) -> None:
+    def _values(self, strip: ChainStep, total: int) -> None:
         """A strip's results, to main memory."""
         e, chain, dim = self.e, self.chain, self.dim
         if self.turns:

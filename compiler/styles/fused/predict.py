@@ -22,8 +22,9 @@ _STEP, _TURN, _STORE, _PASS, _STEP_HOST, _HIGH, _RAGGED = 32.0, 15.0, 48.0, 5.0,
 #: The same where scores come in tiles: of a store of a tile beside its blocks, of changes of the store unit's function, and by how
 #: much a softmax in the scratchpad takes longer than its rows, since the array reads there, too.
 _COPY, _FUNCTION, _SHARED = 20.0, 50.0, 1.1
-#: Blocks of scores of a tile at most.
-_SCORE_BLOCKS = 16
+#: Blocks of scores of a tile: of fewer the array waits for the last tile's way to the scratchpad, which no prediction has (1.8 times the
+#: cycles with one block, 32 x 32).
+_SCORE_BLOCKS = range(4, 17)
 #: Part of the loads of further weights that nothing hides where there is one copy.
 _EXPOSED = 0.4
 #: Schedules whose predicted cycles differ by less than so much are told apart by the bytes that they move.
@@ -255,8 +256,8 @@ def chain_schedules(
     columns = [chain.between]
     if chain.between % dim == 0:
         blocks = chain.between // dim
-        most = min(blocks, _SCORE_BLOCKS + 1) if chain.softmax else blocks
-        columns += [n * dim for n in range(1, most) if blocks % n == 0]
+        sizes = _SCORE_BLOCKS if chain.softmax else range(1, blocks)
+        columns += [n * dim for n in sizes if n < blocks and blocks % n == 0]
     for height, width, weights, *copies in itertools.product(
         rows, columns, ("group", "tile"), (2, 1), (2, 1), (2, 1)
     ):

@@ -48,7 +48,7 @@ class ChainOperands:
 
 
 @dataclass(frozen=True)
-class Step:
+class ChainStep:
     """Numbers of a step, of its strip, and of its group, strip in the group and tile in the strip."""
 
     number: Number
@@ -105,20 +105,20 @@ class ProductWriter:
                 self._first(self._step(number))
             self._second(self._step(e.sub(number, 1)))
 
-    def _step(self, number: Number) -> Step:
+    def _step(self, number: Number) -> ChainStep:
         e = self.e
         strip = e.div(number, self.tiles)
         row = e.mod(strip, self.strips)
         tile = e.mod(number, self.tiles)
         place = e.add(e.mul(row, self.tiles), tile)
-        return Step(number, strip, e.div(strip, self.strips), row, tile, place)
+        return ChainStep(number, strip, e.div(strip, self.strips), row, tile, place)
 
-    def _rows(self, step: Step) -> Number:
+    def _rows(self, step: ChainStep) -> Number:
         """Of a strip."""
         e, most, rows = self.e, self.schedule.rows, self.chain.rows
         return most if rows % most == 0 else e.min(most, e.sub(rows, e.mul(step.row, most)))
 
-    def _seen(self, step: Step) -> Number:
+    def _seen(self, step: ChainStep) -> Number:
         """Blocks of a tile's columns that rows of a strip see, see `ChainSchedule.seen`."""
         e, chain = self.e, self.chain
         if chain.causal is None:
@@ -149,7 +149,7 @@ class ProductWriter:
 
     # ---------------------------------------------------------------- loads
 
-    def _load_left(self, step: Step) -> None:
+    def _load_left(self, step: ChainStep) -> None:
         """A strip of the left operand."""
         e, chain, dim = self.e, self.chain, self.dim
         rows, start = self._rows(step), self._turn(self.memory.left, step.strip)
@@ -171,7 +171,7 @@ class ProductWriter:
                         rows=self._chunk_rows(rows, chunk),
                     )
 
-    def _tile_offset(self, layer: Layer, step: Step) -> Number:
+    def _tile_offset(self, layer: Layer, step: ChainStep) -> Number:
         """Elements from the address of a right operand to what a step needs of it."""
         e = self.e
         offset = e.mul(step.group, layer.weight.group)
@@ -182,7 +182,7 @@ class ProductWriter:
             offset = e.add(offset, e.mul(step.tile, self.schedule.columns * pitch))
         return offset
 
-    def _ahead(self, which: int, step: Step, beats: int) -> tuple[Callable[[Number], None], int]:
+    def _ahead(self, which: int, step: ChainStep, beats: int) -> tuple[Callable[[Number], None], int]:
         """Loads of a right operand that later steps need, a share in each of the step's beats: what a beat writes, and how many
         beats write something."""
         e, right = self.e, self.right[which]
@@ -195,7 +195,9 @@ class ProductWriter:
         share = -(-right.loads // in_unit)
         per_beat = -(-share // beats)
         unit = step.number if by_tile else step.group
-        target = self._step(e.add(step.number, 1)) if by_tile else Step(0, 0, e.add(step.group, 1), 0, 0, 0)
+        target = (
+            self._step(e.add(step.number, 1)) if by_tile else ChainStep(0, 0, e.add(step.group, 1), 0, 0, 0)
+        )
         start, offset = right.start(e.add(unit, 1)), self._tile_offset(layer, target)
         wanted = e.compare("slt", e.add(unit, 1), units)
         first = 0 if by_tile else e.mul(step.place, share)
@@ -213,7 +215,7 @@ class ProductWriter:
 
         return beat_of, -(-share // per_beat)
 
-    def _at_once(self, which: int, step: Step) -> None:
+    def _at_once(self, which: int, step: ChainStep) -> None:
         """Where there is one copy of a right operand: all loads of another one, before the step that needs it first."""
         e, right = self.e, self.right[which]
         layer = (self.chain.first, self.chain.second)[which]
@@ -237,7 +239,7 @@ class ProductWriter:
             c_stride=1,
         )
 
-    def _first(self, step: Step, *, begins: bool = False) -> None:
+    def _first(self, step: ChainStep, *, begins: bool = False) -> None:
         """Sums of a tile, and its way to the scratchpad. The very first tile's weights come while it is computed, those of the second
         product with the next tile."""
         e, chain, dim = self.e, self.chain, self.dim
@@ -309,7 +311,7 @@ class ProductWriter:
             with e.loop(other.loads, hint="load") as n:
                 other.load(n, other.start(0), self._tile_offset(chain.second, step))
 
-    def _move(self, step: Step, rows: Number, sums: Number, seen: Number) -> None:
+    def _move(self, step: ChainStep, rows: Number, sums: Number, seen: Number) -> None:
         """A tile from the accumulator to the scratchpad."""
         e, chain, dim = self.e, self.chain, self.dim
         e.command("config_st", stride=0, activation=int(chain.first.relu), acc_scale=self.operands.scales[0])
@@ -332,7 +334,7 @@ class ProductWriter:
         if chain.softmax:
             end_function(e)
 
-    def _second(self, step: Step) -> None:
+    def _second(self, step: ChainStep) -> None:
         """What a tile adds to the results, and these if they are complete."""
         e, chain, dim = self.e, self.chain, self.dim
         self._at_once(1, step)
@@ -373,7 +375,7 @@ class ProductWriter:
         with e.when(e.compare("eq", step.tile, self.tiles - 1)):
             self._store(step, rows, results)
 
-    def _store(self, step: Step, rows: Number, results: Number) -> None:
+    def _store(self, step: ChainStep, rows: Number, results: Number) -> None:
         """A strip of results to main memory."""
         e, chain, dim = self.e, self.chain, self.dim
         output = chain.second.output

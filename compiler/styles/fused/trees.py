@@ -10,6 +10,10 @@ group, or of a tile:
     L3[I0,W1,W2,I2] G12 - L2[W1:2,W2:2] P8 - L2[I0:2,] C2 - L2[I1:2,] Shar( ... @first | ... @second )
     L3[I0,W1,W2,I2] G12 - L2[] P8 - L2[I0:2,] C2 - L2[W1:2,W2:2,I1:2] Shar( ... @first | ... @second )
 
+With a softmax whose rows come in tiles, whole rows of what lies between are in the scratchpad, as scores of two strips and softmaxed of one:
+
+    L3[I0,W1,W2,I2] G12 - L2[] P8 - L2[I0:2,I1:3] Shar( L2[] K4 - L2[W1:2,] ... @first | L2[] C4 - L2[W2:2,] ... @second )
+
 Chains of convolutions, by image (`N`) and strip of rows (`Q`); weights that stay lie outside of these, and those that come again for
 every strip inside the loop over their blocks:
 
@@ -20,6 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from baco.accel.config import Accelerator
@@ -119,6 +124,15 @@ def _product_tree(
         for one, copies in zip(operators, (sums, results), strict=True)
     )
     rights = (Residency("W1", right), Residency("W2", right))
+    if schedule.staged(chain):
+        count = chain.between // schedule.columns
+        parts = tuple(
+            Tile(2, (), _loops(**{dim_of_tiles: count}), (replace(part, keeps=(kept,)),))
+            for dim_of_tiles, part, kept in zip("KC", (first, second), rights, strict=True)
+        )
+        inside = _meeting((Residency("I0", _STRIPS), Residency("I1", _STRIPS + 1)), parts)
+        strips = Tile(2, (), _loops(P=-(-chain.rows // schedule.rows)), (inside,))
+        return Tile(3, tuple(map(Residency, outside)), _loops(G=chain.groups), (strips,))
     whole = schedule.weights == "group"
     inside = _meeting((*(() if whole else rights), Residency("I1", _STRIPS)), (first, second))
     tiles = Tile(2, (Residency("I0", _STRIPS),), _loops(C=chain.between // schedule.columns), (inside,))
@@ -225,11 +239,13 @@ def _meeting_of(tree: Tile, tensor: str) -> Tile:
 def _products(chain: ProductChain, tree: Tile, dim: int) -> ChainSchedule:
     meeting = _meeting_of(tree, "I1")
     first, second = meeting.children if len(meeting.children) == 2 else (meeting, meeting)
-    of_a_tile = any(one.tensor in ("W1", "W2") for one in meeting.keeps)
-    rows, columns = _factor(first, "P"), _factor(first, "K")
+    tile = _meeting_of(first, "W1")
+    staged = chain.softmax and tile is not first
+    of_a_tile = staged or any(one.tensor in ("W1", "W2") for one in meeting.keeps)
+    rows, columns = _factor(first, "P"), _factor(tile, "K")
     if rows > dim or not chain.softmax:
         rows = dim * -(-rows // dim)
-    divides = columns % dim == 0 and chain.between % columns == 0 and not chain.softmax
+    divides = columns % dim == 0 and chain.between % columns == 0 and (staged or not chain.softmax)
     return ChainSchedule(
         rows,
         columns if divides else chain.between,

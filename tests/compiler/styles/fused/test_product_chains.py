@@ -116,9 +116,9 @@ def random_case(random: np.random.Generator) -> tuple[ProductChain, ChainSchedul
     softmaxed = random.random() < 0.5
     sizes = [int(random.integers(1, 3)), *(int(random.integers(1, 30)) for _ in range(4))]
     tiles = int(random.integers(1, 4))
-    if random.random() < 0.5 and not softmaxed:
+    if random.random() < 0.5:
         sizes[3] = dim * tiles * int(random.integers(1, 4))
-    whole = softmaxed or sizes[3] % (dim * tiles) != 0
+    whole = sizes[3] % (dim * tiles) != 0
     turned = (bool(random.integers(2)), bool(random.integers(2)))
     causal = int(random.integers(1, 5)) if softmaxed and random.random() < 0.5 else None
     chain = chain_of(
@@ -130,6 +130,8 @@ def random_case(random: np.random.Generator) -> tuple[ProductChain, ChainSchedul
     if softmaxed and random.random() < 0.4:
         rows = int(random.integers(1, dim))
     columns = sizes[3] if whole else sizes[3] // tiles
+    if softmaxed and columns < sizes[3]:  # scores in tiles
+        return chain, ChainSchedule(-(-rows // dim) * dim, columns, "tile", (2, 2, copies[2]))
     return chain, ChainSchedule(rows, columns, weights, copies)  # type: ignore[arg-type]
 
 
@@ -150,6 +152,8 @@ def test_random_chains_in_random_tiles(seed: int) -> None:
         (chain_of(1, 50, 40, 72, 24, transposed=(False, True)), ChainSchedule(32, 72, "group", (1, 1, 2))),
         (chain_of(2, 64, 40, 96, 33, transposed=(False, True)), ChainSchedule(32, 32, "tile", (2, 2, 1))),
         (chain_of(2, 64, 40, 96, 33), ChainSchedule(32, 48, "tile", (1, 1, 1))),
+        (chain_of(2, 50, 40, 96, 40, softmax=True), ChainSchedule(32, 32, "tile", (2, 2, 1))),
+        (chain_of(2, 90, 40, 96, 24, softmax=True, causal=5), ChainSchedule(16, 16, "tile", (2, 2, 2))),
     ],
 )
 def test_chains_in_hardware(chain: ProductChain, schedule: ChainSchedule) -> None:
@@ -164,11 +168,14 @@ def test_chains_in_hardware(chain: ProductChain, schedule: ChainSchedule) -> Non
         (True, "group", None),
         (True, "group", 1),
         (True, "group", 50),
+        (True, "tile", None),
+        (True, "tile", 50),
     ],
 )
 def test_bytes_and_accesses_are_those_counted(softmaxed: bool, weights: str, causal: int | None) -> None:
     chain = chain_of(3, 64, 32, 128, 64, softmax=softmaxed, causal=causal)
-    schedule = ChainSchedule(32, 128 if softmaxed else 32, weights, (2, 1, 2))  # type: ignore[arg-type]
+    whole = softmaxed and weights == "group"
+    schedule = ChainSchedule(32, 128 if whole else 32, weights, (2, 1 if whole else 2, 2))  # type: ignore[arg-type]
     counted = check(chain, schedule, WIDE, "rtl")
     cost = predict_chain(chain, schedule, WIDE)
     assert cost.read_bytes == counted["dram_read_bytes"]
@@ -220,7 +227,7 @@ def test_chosen_tiles_fit_and_a_chain_that_cannot_is_refused() -> None:
     with pytest.raises(InfeasibleError, match="no tiles of the chain fit"):
         choose_chain(chain_of(1, 64, 16, 4096, 16, softmax=True), UNITS16)
     chain = chain_of(1, 64, 16, 64, 16, softmax=True)
-    with pytest.raises(InfeasibleError, match="a softmax needs whole rows"):
+    with pytest.raises(InfeasibleError, match="scores in tiles need whole strips"):
         place_chain(chain, ChainSchedule(16, 32, "group", (1, 1, 1)), UNITS16)
     with pytest.raises(InfeasibleError, match="no units for functions of rows"):
         place_chain(
@@ -247,6 +254,18 @@ def test_strips_of_few_rows_fit_where_whole_blocks_do_not() -> None:
         place_chain(chain, ChainSchedule(32, 512, "group", (1, 1, 1)), small)
     with pytest.raises(InfeasibleError, match="does not divide"):
         place_chain(replace(chain, softmax=False), ChainSchedule(14, 512, "group", (1, 1, 1)), small)
+
+
+def test_scores_that_do_not_fit_the_accumulator_come_in_tiles() -> None:
+    """Rows of 2048 elements: 64 KiB of sums hold 7 of them, with results, less than half an array's side."""
+    machine = UNITS16.replace(scratchpad_kib=256)
+    chain = chain_of(2, 2048, 64, 2048, 64, softmax=True)
+    schedule = choose_chain(chain, machine)
+    assert schedule.staged(chain)
+    array = 2 * 2048 * 2048 * (64 + 64) / 256
+    assert array < predict_chain(chain, schedule, machine).cycles < 1.2 * array
+    few = chain_of(2, 256, 64, 256, 64, softmax=True)
+    assert not choose_chain(few, machine).staged(few)
 
 
 def test_chains_are_products_that_follow_each_other() -> None:

@@ -26,12 +26,14 @@ MACHINE = load_accelerator("gemmini-default")
 SMALL = Accelerator(name="eight", dim=8, scratchpad_kib=16, accumulator_kib=8)
 
 
-def products(groups: int, rows: int, depth: int, between: int, columns: int) -> ProductChain:
+def products(
+    groups: int, rows: int, depth: int, between: int, columns: int, *, softmax: bool = False
+) -> ProductChain:
     first, second = (
         Layer(Problem(P=rows, C=c, K=k, groups=groups), scale=0.01)
         for c, k in ((depth, between), (between, columns))
     )
-    return ProductChain(first, second)
+    return ProductChain(first, second, softmax)
 
 
 def convolutions(size: int, channels: tuple[int, ...], windows: tuple[int, ...]) -> ConvolutionChain:
@@ -77,6 +79,27 @@ def test_trees_of_products_hold_and_move_what_schedules_say(
         assert cost.read_bytes + cost.written_bytes == moved if whole else moved > cost.read_bytes
         assert schedule_of_tree(chain, parse_tree(format_tree(tree)), accelerator) == schedule
     assert fitting > 5
+
+
+@pytest.mark.parametrize("rows", [64, 96])
+def test_trees_of_scores_in_tiles_hold_what_schedules_say(rows: int) -> None:
+    machine = load_accelerator("gemmini-transformer")
+    chain = products(3, rows, 32, 512, 48, softmax=True)
+    operators = chain_operators(chain)
+    staged = [one for one in chain_schedules(chain, machine) if one.staged(chain)]
+    assert {one.columns for one in staged} == {64, 128, 256}
+    for schedule in staged:
+        tree = tree_of_schedule(chain, schedule, machine)
+        held = footprint(tree, operators, machine_of(machine))
+        assert (held[2].rows, held[1].rows) == chain_rows(chain, schedule, machine)
+        try:
+            cost = predict_chain(chain, schedule, machine)
+        except InfeasibleError:
+            continue
+        if rows % schedule.rows == 0:
+            table = 512
+            assert cost.read_bytes + cost.written_bytes - table == dram_bytes(chain, schedule, machine)
+        assert schedule_of_tree(chain, parse_tree(format_tree(tree)), machine) == schedule
 
 
 @pytest.mark.parametrize(
