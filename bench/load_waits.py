@@ -42,21 +42,22 @@ def load_waits(lines: Iterable[str], steps: Sequence[Mapping[str, Any]]) -> dict
             moves.append((int(done), kind.name if kind else "other"))
     commands.sort()
     moves.sort()
-    ends, starts = [end for end, _ in moves], [step["start"] for step in steps]
+    ends: list[int] = [end for end, _ in moves]
+    starts: list[int] = [step["start"] for step in steps]
     waits: list[Counter[str]] = [Counter() for _ in steps]
     begun: set[int] = set()
     idle = 0  # from here on the array has nothing under way
-    for issued, allocated, done in commands:
-        at = bisect.bisect_right(starts, issued) - 1
+    for first, came, last_cycle in commands:
+        at = bisect.bisect_right(starts, first) - 1
         if at >= 0 and at not in begun:
             begun.add(at)
-            waits[at]["begin"] += max(0, issued - max(idle, starts[at]))
-        elif at >= 0 and issued > idle:
-            waits[at]["host"] += max(0, min(allocated, issued) - idle)
-            last = bisect.bisect_left(ends, issued) - 1
-            known = last >= 0 and ends[last] >= issued - _BEHIND
-            waits[at][moves[last][1] if known else "other"] += issued - max(allocated, idle)
-        idle = max(idle, done)
+            waits[at]["begin"] += max(0, first - max(idle, starts[at]))
+        elif at >= 0 and first > idle:
+            waits[at]["host"] += max(0, min(came, first) - idle)
+            last = bisect.bisect_left(ends, first) - 1
+            known = last >= 0 and ends[last] >= first - _BEHIND
+            waits[at][moves[last][1] if known else "other"] += first - max(came, idle)
+        idle = max(idle, last_cycle)
     found: dict[str, Counter[str]] = {}
     for step, counted in zip(steps, waits, strict=True):
         if any(f": {kind}" in step["what"] for kind in _UNITS):
