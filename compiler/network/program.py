@@ -307,10 +307,14 @@ def _is_image(network: QuantisedNetwork, placement: Placement, buffer: str) -> b
 
 
 def host_sources(files: Mapping[str, str]) -> dict[str, str]:
-    """Texts of C files, of those in `host/` where they are not given, and of the headers that they include."""
+    """Texts of C files, of those in `host/` where they are not given, behind the headers that they include."""
     folder = resources.files("baco.compiler") / "ops" / "host"
-    given = {"host.h": "", "real.h": "", **dict(sorted(files.items()))} if files else {}
-    return {name: text or (folder / name).read_text(encoding="utf-8") for name, text in given.items()}
+    texts = {
+        name: text or (folder / name).read_text(encoding="utf-8") for name, text in sorted(files.items())
+    }
+    real = any('#include "real.h"' in text for text in texts.values())
+    headers = [*(["host.h"] if texts else []), *(["real.h"] if real else [])]
+    return {**{name: (folder / name).read_text(encoding="utf-8") for name in headers}, **texts}
 
 
 def _lifetimes(lowered: LoweredNetwork) -> list[Lifetime]:

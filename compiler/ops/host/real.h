@@ -48,7 +48,7 @@ static const double ERFC[] = {0x1.0445940c48000p-16, 0x1.207a4af51a5b3p-2, 0x1.2
                               0x1.279554cf630d4p-2, -0x1.e46304f13de22p-3, 0x1.3aaaa32330d5cp-1, -0x1.ab1e999c90c21p-1,
                               0x1.00f153358b616p-1, -0x1.0d757f37885f0p-3, 0x1.2a7ab60999b4ep-7};
 
-static double exponential(double x) {
+static inline double exponential(double x) {
   if (x != x) return x;
   x = x < -700.0 ? -700.0 : x > 700.0 ? 700.0 : x;
   int64_t k;
@@ -58,7 +58,7 @@ static double exponential(double x) {
   return total * as_double((k + 1023) << 52);
 }
 
-static double logarithm(double x) {
+static inline double logarithm(double x) {
   if (!(x > 0)) return x == 0 ? -__builtin_inf() : __builtin_nan("");
   if (x > 1.7976931348623157e308) return x;
   const int64_t bits = bits_of(x);
@@ -70,7 +70,7 @@ static double logarithm(double x) {
   return (double)exponent * 0x1.62e42fefa39efp-1 + (2 * s) * total;
 }
 
-static double error_function(double x) {
+static inline double error_function(double x) {
   const double a = __builtin_fabs(x);
   if (a <= 1.0) {
     HORNER(total, ERF, x * x);
@@ -85,7 +85,7 @@ static double error_function(double x) {
   return x < 0 ? -far : far;
 }
 
-static double tangent(double x) {
+static inline double tangent(double x) {
   const double t = exponential(-2 * __builtin_fabs(x));
   const double y = (1 - t) / (1 + t);
   return x < 0 ? -y : y;
