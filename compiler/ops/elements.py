@@ -357,6 +357,16 @@ class FusedElements(IntegerOperator):
         )
         return replace(call, function=name)
 
+    def _statements(self, names: Mapping[View, str], result: str, numbers: Numbers) -> list[str]:
+        """A line of C for each step; `result`: the type of the last."""
+        lines = []
+        for number, step in enumerate(self.steps):
+            written = {view: self._written.get(view.collapsed()) for view in step.inputs}
+            known = {view: names[view] if at is None else f"y{at}" for view, at in written.items()}
+            kind = result if number + 1 == len(self.steps) else step.result
+            lines.append(f"  const {kind} y{number} = {step.expression(known, numbers)};")
+        return lines
+
     def _code(self, kinds: Sequence[str], numbers: Numbers) -> str:
         """The C file; `FUNCTION` stands for the name.
 
@@ -364,22 +374,13 @@ class FusedElements(IntegerOperator):
             kinds: C types of the elements of the operands and of the result.
             numbers: where those go that are parameters.
         """
-        views, last, result = self.operands, len(self.steps) - 1, kinds[-1]
+        views, result = self.operands, kinds[-1]
         names = {
             view: numbers.real(number) if isinstance(number, float) else numbers.whole(number)
             for view, number in self.literals
         }
         names |= {view: f"{'table' if view in self.tables else 'x'}{n}" for n, view in enumerate(views)}
-        lines = []
-        for number, step in enumerate(self.steps):
-            known = {
-                view: f"y{self._written[view.collapsed()]}"
-                if view.collapsed() in self._written
-                else names[view]
-                for view in step.inputs
-            }
-            kind = result if number == last else step.result
-            lines.append(f"  const {kind} y{number} = {step.expression(known, numbers)};")
+        lines = self._statements(names, result, numbers)
         walked = [n for n, view in enumerate(views) if view not in self.tables]
         given = [(kind, f"n{n}") for n, kind in enumerate(numbers.kinds)]
         decoded = {"float": "as_float(d[{}])", "double": "as_double(d[{}])", "int64_t": "d[{}]"}
@@ -406,7 +407,7 @@ class FusedElements(IntegerOperator):
                 "",
                 f"INLINE {result} FUNCTION_element({', '.join([*elements, *own])}) {{",
                 *lines,
-                f"  return y{last};",
+                f"  return y{len(self.steps) - 1};",
                 "}",
                 "",
                 f"INLINE void FUNCTION_row({', '.join(['int64_t n', *pointers, f'{result}* to', *(f'int64_t {one}' for one in steps), *own])}) {{",

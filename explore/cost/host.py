@@ -49,7 +49,7 @@ _INDEXED = frozenset({"embedding", "gather"})
 #: Bytes that rows of an embedding are copied by where their length allows.
 _WORD = 8
 #: Of elements that no table has, and of kinds not listed, for example of an importer to come: the safe side.
-_WIDE, _UNKNOWN = "net_float_unary tanh", "net_softmax dense"
+_WIDE, _UNKNOWN = "net_elements", "net_softmax dense"
 
 
 def function_of(kind: str, input_bits: int = 8) -> str:
@@ -92,9 +92,12 @@ def _cost(op: Operator, words: dict[str, int], accelerator: Accelerator) -> Oper
     else:
         read += op.weight_words
     rows = 1.0 if op.kind in _OF_ELEMENTS else elements / (op.output.shape[-1] if op.output.shape else 1)
+    function = _function(op, accelerator.input_bits)
     amounts = counted(elements=elements, rows=rows, pixels=rows, results=written)
+    if function == _WIDE:
+        amounts |= {"operands": 2.0 * elements, "tanh": float(elements)}  # one of the longer functions
     misses = (read + written) * accelerator.input_bits / 8 / LINE_BYTES
-    cost = host_cost(HostWork(_function(op, accelerator.input_bits), amounts), misses, accelerator)
+    cost = host_cost(HostWork(function, amounts), misses, accelerator)
     return OperatorCost(
         op.name, op.kind, False, op.repeat, StepCost(op.repeat * cost.cycles, op.repeat * cost.fixed_pj)
     )

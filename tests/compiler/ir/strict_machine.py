@@ -29,12 +29,12 @@ class StrictGemmini(NumpyGemmini):
         self.raced = {memory: np.zeros(size, bool) for memory, size in sizes.items()}
         self.loads = 0
         self.flying: set[int] = set()
-        self.computed = self.added = False
+        self.computed = self.has_added = False
 
     def fence(self) -> None:
         self.dirty[:] = False
         self.flying.clear()
-        self.computed = self.added = False
+        self.computed = self.has_added = False
 
     def read(self, addresses: np.ndarray, size: int) -> np.ndarray:
         for byte in range(size):
@@ -58,7 +58,7 @@ class StrictGemmini(NumpyGemmini):
         places = to.row + np.arange(rows) + np.arange(blocks)[:, None] * state.block_stride
         if to.accumulator and to.accumulate:
             assert not self.computed, "a load adds beside products"
-            self.added = True
+            self.has_added = True
         before = np.unique(self.load_of[to.accumulator][places])
         late = np.array([one for one in before if one in self.flying], np.int64)
         self.raced[to.accumulator][places] = np.isin(self.load_of[to.accumulator][places], late)
@@ -87,7 +87,7 @@ class StrictGemmini(NumpyGemmini):
         target = self.target
         assert target is not None
         if not self.unrolling:
-            assert not self.added, "a load adds beside products"
+            assert not self.has_added, "a load adds beside products"
             self.computed = True
         if not self.unrolling and not target.place.garbage:
             rows = target.place.row + np.arange(target.rows) * self.ex.stride_c
