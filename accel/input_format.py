@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Any, Literal, get_args
 
 from baco.accel.dataflows import DATAFLOWS
 from baco.accel.technology import PUBLISHED
-
-if TYPE_CHECKING:
-    from baco.accel.config import Accelerator
 
 #: Integers, or numbers of 8 bits in floating point (`baco.accel.number_formats`), whose sums are float32.
 InputFormat = Literal["integer", "fp8-e4m3", "fp8-e5m2"]
@@ -35,8 +32,8 @@ _INTEGER_FEATURES = (
 )
 
 
-def format_problem(accelerator: Accelerator) -> str | None:
-    """What an accelerator must have, and has not, for the format of its elements; None for nothing."""
+def format_problem(accelerator: Any) -> str | None:
+    """What an `Accelerator` (whose module imports this one) must have, and has not, for the format of its elements; None for nothing."""
     if accelerator.input_format == "integer":
         return None
     own = {name: getattr(accelerator, name) for name in _NEEDED}

@@ -49,7 +49,7 @@ _COSTS = {
 
 
 @dataclass
-class Numbers:
+class PassedNumbers:
     """Numbers that the C function of some operators reads among its parameters, so that it is the same for others.
 
     Attributes:
@@ -87,7 +87,7 @@ class ElementOperator(IntegerOperator):
     result: ClassVar[str] = "float"
 
     @abstractmethod
-    def expression(self, names: Mapping[View, str], numbers: Numbers) -> str:
+    def expression(self, names: Mapping[View, str], numbers: PassedNumbers) -> str:
         """What it computes in C.
 
         Args:
@@ -117,7 +117,7 @@ class Decoded(ElementOperator):
         """See `IntegerOperator`."""
         return of_elements(self, "input")
 
-    def expression(self, names: Mapping[View, str], numbers: Numbers) -> str:
+    def expression(self, names: Mapping[View, str], numbers: PassedNumbers) -> str:
         """See `ElementOperator`."""
         return f"{names[self.table]}[{names[self.input]} + 128]"
 
@@ -138,7 +138,7 @@ class Encoded(ElementOperator):
     @property
     def cost(self) -> str:  # type: ignore[override]
         """See `ElementOperator`."""
-        return "divided encodings" if " / " in self._by(Numbers()) else "encodings"
+        return "divided encodings" if " / " in self._by(PassedNumbers()) else "encodings"
 
     def compute(self, read: Read) -> Array:
         """See the class."""
@@ -151,12 +151,12 @@ class Encoded(ElementOperator):
         """See `IntegerOperator`."""
         return of_elements(self, "input")
 
-    def expression(self, names: Mapping[View, str], numbers: Numbers) -> str:
+    def expression(self, names: Mapping[View, str], numbers: PassedNumbers) -> str:
         """See `ElementOperator`."""
         limits = ", ".join(map(numbers.whole, (self.zero, self.low, self.high)))
         return f"encoded({names[self.input]}{self._by(numbers)}, {limits})"
 
-    def _by(self, numbers: Numbers) -> str:
+    def _by(self, numbers: PassedNumbers) -> str:
         """The quotient; by a power of two a product, which is rounded from the same number."""
         if self.scale == 1.0:
             return ""
@@ -186,7 +186,7 @@ class RealFunction(ElementOperator):
         """See `IntegerOperator`."""
         return of_elements(self, "input", operations=FUNCTION)
 
-    def expression(self, names: Mapping[View, str], numbers: Numbers) -> str:
+    def expression(self, names: Mapping[View, str], numbers: PassedNumbers) -> str:
         """See `ElementOperator`."""
         parameters = map(numbers.double, self.parameters) if self.function in NUMBERS else ("0", "0")
         return (
@@ -216,7 +216,7 @@ class RealPair(ElementOperator):
         """See `IntegerOperator`."""
         return of_elements(self, "left", "right")
 
-    def expression(self, names: Mapping[View, str], numbers: Numbers) -> str:
+    def expression(self, names: Mapping[View, str], numbers: PassedNumbers) -> str:
         """See `ElementOperator`."""
         return f"binary({list(BINARY).index(self.function)}, {names[self.left]}, {names[self.right]})"
 
@@ -237,7 +237,7 @@ class RealSelection(ElementOperator):
         """See `IntegerOperator`."""
         return of_elements(self, "condition", "left", "right")
 
-    def expression(self, names: Mapping[View, str], numbers: Numbers) -> str:
+    def expression(self, names: Mapping[View, str], numbers: PassedNumbers) -> str:
         """See `ElementOperator`."""
         return f"{names[self.condition]} != 0 ? {names[self.left]} : {names[self.right]}"
 
@@ -268,7 +268,7 @@ class ScaledSums(ElementOperator):
         """See `IntegerOperator`."""
         return of_elements(self, "input", "rows", "columns", "factors")
 
-    def expression(self, names: Mapping[View, str], numbers: Numbers) -> str:
+    def expression(self, names: Mapping[View, str], numbers: PassedNumbers) -> str:
         """See `ElementOperator`."""
         total = f"(int64_t){names[self.input]} + {names[self.rows]} + {names[self.columns]}"
         return f"(float)({total}) * {names[self.factors]}"
@@ -341,7 +341,7 @@ class FusedElements(IntegerOperator):
         moved = ["operands" if loops.dense else "strided operands"] * len(walked)
         for kind in (*moved, *(step.cost for step in self.steps)):
             counts[kind] = counts.get(kind, 0.0) + loops.elements
-        numbers = Numbers()
+        numbers = PassedNumbers()
         text = self._code([_TYPES[values[view.value].dtype] for view in views], numbers)
         name = f"net_elements_{stable_hash(text)[:12]}"
         call = loop_call(
@@ -357,7 +357,7 @@ class FusedElements(IntegerOperator):
         )
         return replace(call, function=name)
 
-    def _statements(self, names: Mapping[View, str], result: str, numbers: Numbers) -> list[str]:
+    def _statements(self, names: Mapping[View, str], result: str, numbers: PassedNumbers) -> list[str]:
         """A line of C for each step; `result`: the type of the last."""
         lines = []
         for number, step in enumerate(self.steps):
@@ -367,7 +367,7 @@ class FusedElements(IntegerOperator):
             lines.append(f"  const {kind} y{number} = {step.expression(known, numbers)};")
         return lines
 
-    def _code(self, kinds: Sequence[str], numbers: Numbers) -> str:
+    def _code(self, kinds: Sequence[str], numbers: PassedNumbers) -> str:
         """The C file; `FUNCTION` stands for the name.
 
         Args:
