@@ -34,4 +34,12 @@ _RAW = Accelerator(
     features=Features(read_small_width=False),
 )  # fmt: skip
 
-COVERED = (_WHOLE, _NORMAL, _SCARCE, _PLAIN, _RAW)
+#: Floating point of both kinds.
+_FLOATS = Accelerator(
+    name="floats", dim=4, dataflow="WS", scratchpad_kib=1, accumulator_kib=1, tile_rows=2, dma_bits=64,
+    input_format="fp8-e4m3",
+    features=Features(max_pool=False, mvin_scale=False, accumulator_scale=False),
+)  # fmt: skip
+_MORE_FLOATS = _FLOATS.replace(name="more-floats", dim=2, input_format="fp8-e5m2")
+
+COVERED = (_WHOLE, _NORMAL, _SCARCE, _PLAIN, _RAW, _FLOATS, _MORE_FLOATS)
