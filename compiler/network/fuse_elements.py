@@ -6,7 +6,7 @@ towards those that make its operands, as long as the C function has registers fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,6 +27,7 @@ class _Groups:
         self.network = network
         self.writers: dict[str, list[int]] = {}
         self.readers: dict[str, list[int]] = {}
+        self._literals: dict[View, float | int | None] = {}
         for number, op in enumerate(network.operators):
             self.writers.setdefault(op.output.value, []).append(number)
             for view in op.inputs:
@@ -83,8 +84,8 @@ class _Groups:
             or not set(self.readers[name]) <= group
         ):
             return False
-        if network.values[name].role != "intermediate" or self._is_kept(name):
-            return False
+        if network.values[name].role != "intermediate":
+            return False  # the user sees it
         same = op.output.collapsed()
         reads = [
             view for one in self.readers[name] for view in network.operators[one].inputs if view.value == name
@@ -94,37 +95,25 @@ class _Groups:
         together = self._together([network.operators[one] for one in sorted({number, *group})])
         return len(together.operands) <= MOST_INPUTS
 
-    def _is_kept(self, name: str) -> bool:
-        """Whether the user sees the value."""
-        return any(
-            view.value == name for view in self.network.outputs.values() if isinstance(view, View)
-        ) or any(
-            part.value == name
-            for view in self.network.outputs.values()
-            if not isinstance(view, View)
-            for part in view.views
-        )
-
     def _together(self, members: Sequence[IntegerOperator]) -> FusedElements:
         last = members[-1]
         steps = tuple(member for member in members if isinstance(member, ElementOperator))
-        whole = FusedElements(
-            last.name,
-            tuple(dict.fromkeys(name for one in members for name in one.sources)),
-            last.output,
-            steps,
-        )
-        return replace(whole, literals=_literals(whole, self.network.constants))
+        sources = tuple(dict.fromkeys(name for one in members for name in one.sources))
+        whole = FusedElements(last.name, sources, last.output, steps)
+        numbers = ((view, self._literal(view)) for view in whole.inputs if view not in whole.tables)
+        return replace(whole, literals=tuple((view, one) for view, one in numbers if one is not None))
 
-
-def _literals(op: FusedElements, constants: Mapping[str, np.ndarray]) -> tuple[tuple[View, float | int], ...]:
-    """Operands that are one number everywhere."""
-    found: list[tuple[View, float | int]] = []
-    for view in op.inputs:
-        data = constants.get(view.value)
-        if data is None or view in op.tables:
-            continue
-        numbers = np.unique(view.read(data))
-        if numbers.size == 1:
-            found.append((view, numbers[0].item()))
-    return tuple(found)
+    def _literal(self, view: View) -> float | int | None:
+        """What an operand is everywhere; None where that is not one constant number."""
+        if view not in self._literals:
+            data = self.network.constants.get(view.value)
+            if data is None:
+                return None
+            # what is repeated is looked at once
+            at = tuple(
+                0 if stride == 0 and size else slice(None)
+                for size, stride in zip(view.shape, view.strides, strict=True)
+            )
+            numbers = np.unique(view.read(data)[at])
+            self._literals[view] = numbers[0].item() if numbers.size == 1 else None
+        return self._literals[view]

@@ -157,17 +157,25 @@ def dispatch(graph: TaskGraph, units: Sequence[int], order: Iterable[int]) -> Ti
 
 def orderly(graph: TaskGraph, keys: Sequence[float]) -> list[int]:
     """All tasks behind what they need, of those that could come next the one of the least key first."""
-    left = [len(one) for one in graph.before]
-    heap = [(keys[task], task) for task, count in enumerate(left) if not count]
+    return _in_turn([len(one) for one in graph.before], graph.behind, keys)
+
+
+def _in_turn(waits: Sequence[int], behind: Sequence[Iterable[int]], keys: Sequence[float]) -> list[int]:
+    """All numbers behind what they need, of those that could come next the one of the least key first.
+
+    Args:
+        waits: how many others each needs; `behind`: which need it.
+    """
+    left, order = list(waits), list[int]()
+    heap = [(keys[one], one) for one, count in enumerate(left) if not count]
     heapq.heapify(heap)
-    order = []
     while heap:
-        _, task = heapq.heappop(heap)
-        order.append(task)
-        for consumer in graph.behind[task]:
-            left[consumer] -= 1
-            if not left[consumer]:
-                heapq.heappush(heap, (keys[consumer], consumer))
+        _, first = heapq.heappop(heap)
+        order.append(first)
+        for one in behind[first]:
+            left[one] -= 1
+            if not left[one]:
+                heapq.heappush(heap, (keys[one], one))
     return order
 
 
@@ -223,18 +231,8 @@ class _Activities:
         for spell in planned.spells:
             if spell.edge in moved:
                 keys[moved[spell.edge]] = spell.start
-        left, order = list(self.waits), []
-        heap = [(keys[one], one) for one, count in enumerate(left) if not count]
-        heapq.heapify(heap)
-        while heap:
-            _, first = heapq.heappop(heap)
-            order.append(first)
-            for behind in self.frees[first]:
-                left[behind] -= 1
-                if not left[behind]:
-                    heapq.heappush(heap, (keys[behind], behind))
         queues: list[list[int]] = [[] for _ in range(units + 1)]
-        for activity in reversed(order):
+        for activity in reversed(_in_turn(self.waits, self.frees, keys)):
             queues[planned.units[activity] if activity < len(planned.units) else units].append(activity)
         return queues
 
