@@ -29,6 +29,7 @@ from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError
 from baco.compiler.analysis.traffic import channel_bytes_per_cycle
 from baco.compiler.host_core import LINE_BYTES
+from baco.compiler.network.fuse_elements import fused_elements
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.lowered import LoweredNetwork
 from baco.compiler.network.lowering import lower_network, lower_on_host
@@ -122,6 +123,7 @@ class _Part:
 
 def profile(network: QuantisedNetwork, system: SystemUnits) -> UnitProfile:
     """Raises InfeasibleError for a network that one of the accelerators' programs cannot compute."""
+    network = fused_elements(network)  # as every program has it
     programs = [_parts(network, machine, system) for machine in system.accelerators]
     first = system.accelerators[0]
     alone = lower_on_host(network, first, default_choices(first)[0])

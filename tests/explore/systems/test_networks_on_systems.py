@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,12 +14,14 @@ from baco.common.errors import InputError
 from baco.compiler.network.prediction import predict_steps
 from baco.compiler.network.program import compile_network
 from baco.compiler.network.quantise import sketch
+from baco.compiler.ops.elements import RealFunction
 from baco.exploration.systems.link import LinkModel, splits
 from baco.exploration.systems.mix import Demand, hyperperiod_ns, mix
 from baco.exploration.systems.system_plan import plan_system
 from baco.exploration.systems.task_graph import TaskGraph
 from baco.exploration.systems.unit_profile import HOST, SystemUnits, UnitProfile, profile
 from baco.workloads.inputs.load import load_network
+from tests.compiler.network.net_sketch import DIM4, Sketch
 
 #: Operators of a block of BERT that the machine with row functions runs as one.
 _TOGETHER = (("query", "key", "value"), ("scores", "softmax", "context"), ("intermediate", "gelu"))
@@ -136,3 +139,17 @@ def test_every_cut() -> None:
     ]
     assert min(cuts, key=lambda one: one.seconds).groups == 1
     assert [one.joule for one in cuts] == [21, 5, 21, 1]
+
+
+def test_functions_of_real_numbers_are_one_task() -> None:
+    """An absolute value and a root behind it, which are one call of the host core in every program."""
+    s = Sketch(np.random.default_rng(0))
+    x = s.value((4, 6), "input", s.random.normal(0, 3, (4, 6)).astype(np.float32))
+    between, result = s.value((4, 6), "intermediate"), s.value((4, 6), "output")
+    for view in (between, result):
+        s.values[view.value] = replace(s.values[view.value], dtype="float32")
+    s.add(RealFunction, between, input=x, function="abs")
+    s.add(RealFunction, result, input=between, function="sqrt")
+    profiled = profile(s.network(), SystemUnits(("small",), (DIM4,)))
+    assert len(profiled.operators) == 1
+    assert np.isfinite(profiled.graph.times[0, -1])
