@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from baco.accel.config import Accelerator
-from baco.common.errors import BacoError
+from baco.accel.system import System, SystemUnit
+from baco.common.errors import BacoError, InputError
 from baco.common.shown import Shown
 
 #: What results call an engine for people, where that is not its name.
@@ -93,6 +94,7 @@ class Mark:
         counters, activity: as in `Simulation`, up to this cycle, with `instructions`, `dram_read_bytes` and
             `dram_write_bytes` among the counters.
         copies: of the ranges that `Watchpoint` asks for.
+        unit: of a system whose core it was.
     """
 
     address: int
@@ -100,13 +102,15 @@ class Mark:
     counters: dict[str, int]
     activity: dict[str, int]
     copies: tuple[bytes, ...] = field(default=(), repr=False)
+    unit: int = 0
 
 
 @dataclass(frozen=True)
 class Job:
-    """One simulation: a program (ELF), or a stream of raw commands, on an accelerator.
+    """One simulation: a program (ELF), or a stream of raw commands, on an accelerator or a system.
 
     Attributes:
+        machine: what it runs on; a stream needs an accelerator.
         program: ELF file; None when there is a stream.
         stream: text file of commands for a machine without a host core; None when there is a program.
         timing: whose cycles are counted, one of `baco.accel.config.TIMINGS`; None for the accelerator's. With `gemmini`, the engine
@@ -122,7 +126,7 @@ class Job:
         console: gets what the program prints, as it comes; the result has it in any case.
     """
 
-    accelerator: Accelerator
+    machine: Accelerator | System
     program: Path | None = None
     stream: Path | None = None
     memory: MainMemory = field(default_factory=MainMemory)
@@ -137,6 +141,22 @@ class Job:
     engine_arguments: tuple[str, ...] = ()
     report: Callable[[str], None] | None = None
     console: Callable[[str], None] | None = None
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """The machine. Raises InputError for a system, which not all engines simulate."""
+        if isinstance(self.machine, System):
+            raise InputError(
+                f"this engine simulates a single accelerator, not the system '{self.machine.name}'",
+                hint="take --engine rtl or --engine functional",
+            )
+        return self.machine
+
+    @property
+    def units(self) -> tuple[SystemUnit, ...]:
+        """Of the system that is simulated; of an accelerator, one."""
+        machine = self.machine
+        return machine.units if isinstance(machine, System) else System.single(machine).units
 
 
 @dataclass(frozen=True, repr=False)
@@ -166,6 +186,8 @@ class Simulation(Shown):
         config_hash: of the accelerator.
         tools: versions of what built the simulator.
         wall_seconds, build_seconds: running, and building before it (0 when the cache had it).
+        units: of a system, what was measured of each; counts above are their sums. Bytes of main memory are those of the
+            channel there, and None of units where only that counts them.
     """
 
     engine: str
@@ -188,6 +210,7 @@ class Simulation(Shown):
     build_seconds: float = 0.0
     activity: dict[str, int] = field(default_factory=dict)
     marks: tuple[Mark, ...] = ()
+    units: tuple[Simulation, ...] = ()
 
     def _headline(self) -> str:
         return repr(self).strip("<>")

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from baco.accel.config import Accelerator, Features
 from baco.accel.presets import load_accelerator
+from baco.accel.system import System, SystemUnit
 from baco.accel.verilog.generate import verilog
 from baco.common.errors import BacoError
 from baco.sim.build import functional_simulator, rtl_simulator
@@ -64,6 +65,18 @@ PLAIN = Accelerator(
     accumulator_banks=4, dma_bits=128, dma_max_bytes=128, counters=0, partial_sum_bits=32,
     features=Features(loop_ws=False, loop_conv=False, activations=False, accumulator_scale=False),
 )  # fmt: skip
+
+#: Units of a system: two arrays that differ, and a core without.
+PAIR = System(
+    "pair",
+    (
+        SystemUnit("small", SMALL),
+        SystemUnit(
+            "smaller", Accelerator(name="smaller", dim=2, dataflow="WS", scratchpad_kib=1, accumulator_kib=1)
+        ),
+        SystemUnit("host", None),
+    ),
+)
 
 #: Elements in floating point, with tiles of two rows; and with few of everything.
 FLOATS = Accelerator(

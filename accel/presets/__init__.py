@@ -14,14 +14,23 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from baco.accel.config import Accelerator
+from baco.accel.system import HOST, System
 from baco.common.errors import InputError, Location, did_you_mean
 from baco.common.text import one_line
 from baco.common.yaml import load_yaml, parse_model, parse_yaml
 
-__all__ = ["BEST", "changed_accelerator", "load_accelerator", "preset_names"]
+__all__ = [
+    "BEST",
+    "changed_accelerator",
+    "is_system",
+    "load_accelerator",
+    "load_system",
+    "preset_names",
+    "system_of",
+]
 
 #: Configuration of the best design in the folder of a study.
 BEST = "best/accelerator.yaml"
@@ -61,6 +70,53 @@ def load_accelerator(source: str | Path, folder: Path | None = None) -> Accelera
     Raises InputError when it is none of them, when the file is wrong, and for a key or value that does not exist.
     """
     return _load(source, folder, _MOST_BASES)
+
+
+class _SystemFile(BaseModel):
+    """What the file of a system may hold."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(
+        "system", min_length=1, max_length=_LONGEST_NAME, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"
+    )
+    units: tuple[str, ...] = Field(
+        description="accelerators, as a command's --accelerator takes them, or `host`: a core without one"
+    )
+
+
+def is_system(source: str | Path) -> bool:
+    """Whether this names the file of a system: one with the key `units`. Raises InputError for a file that is no YAML."""
+    if Path(source).suffix not in (".yaml", ".yml") or not os.path.isfile(source):
+        return False
+    data = load_yaml(Path(source)).data
+    return isinstance(data, dict) and "units" in data
+
+
+def load_system(path: str | Path) -> System:
+    """A system by its file; accelerators that are named relatively are looked up beside it first.
+
+    Raises InputError with file and place for what is wrong with it.
+    """
+    doc = load_yaml(Path(path))
+    file = parse_model(_SystemFile, doc)
+    units = []
+    for at, text in enumerate(file.units):
+        try:
+            units.append((text, None if text == HOST else load_accelerator(text, Path(path).parent)))
+        except InputError as error:
+            if error.location is not None and os.path.isfile(error.location.file):
+                raise
+            raise InputError(error.message, location=doc.location(("units", at)), hint=error.hint) from None
+    try:
+        return System.of(units, file.name)
+    except InputError as error:
+        raise InputError(error.message, location=doc.location(("units",)), hint=error.hint) from None
+
+
+def system_of(units: Iterable[str], name: str = "system") -> System:
+    """The system of units as the file of one names them. Raises InputError."""
+    return System.of(((text, None if text == HOST else load_accelerator(text)) for text in units), name)
 
 
 def changed_accelerator(base: Accelerator, changes: Mapping[str, Any], where: str) -> Accelerator:

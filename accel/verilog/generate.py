@@ -15,6 +15,7 @@ from baco.accel.config import PARAMETERS, Accelerator, Features
 from baco.accel.dataflows import DATAFLOWS
 from baco.accel.input_format import INPUT_FORMATS
 from baco.accel.legality.document import verilog_constants
+from baco.accel.system import System
 from baco.accel.verilog.source import instantiated_modules, kept_lines, resolve_conditionals, used_macros
 from baco.common.errors import InfeasibleError
 from baco.common.provenance import versions
@@ -229,6 +230,14 @@ def _source(file: str, sources: Path | None) -> str:
         return (folder / file).read_text(encoding="utf-8")
     except FileNotFoundError:
         raise ValueError(f"the Verilog sources have no {file}") from None
+
+
+def unit_lines(system: System) -> str:
+    """A system as the simulators' C++ reads it: before the lines of each unit, `unit 1`, or `unit 0` for a core alone."""
+    return "".join(
+        "unit 0\n" if unit.accelerator is None else "unit 1\n" + config_lines(unit.accelerator)
+        for unit in system.units
+    )
 
 
 def config_lines(accelerator: Accelerator) -> str:

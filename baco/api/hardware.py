@@ -102,7 +102,7 @@ def synthesise(
         from baco.sim.engines.rtl import run_verilog
         from baco.sim.job import Job
 
-        job = Job(accelerator=machine, program=Path(program), report=report)
+        job = Job(machine=machine, program=Path(program), report=report)
         load_program(job)  # what is wrong with it is better known before minutes of mapping
 
         def run(netlist: str, counts: Path) -> int:

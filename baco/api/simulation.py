@@ -67,7 +67,7 @@ def simulate(
     if (program is None) == (stream is None):
         raise InputError("give either a program or a --stream of commands")
     job = Job(
-        accelerator=find(accelerator),
+        machine=find(accelerator),
         program=None if program is None else Path(program),
         stream=None if stream is None else Path(stream),
         memory=memory or MainMemory(),

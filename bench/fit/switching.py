@@ -175,7 +175,7 @@ def measured(machine: Accelerator, design: CellDesign, streams: Iterable[RandomS
         with scratch_folder() as folder:
             path = folder / "stream"
             path.write_text("\n".join(case.lines) + "\n", encoding="ascii")
-            job = Job(accelerator=machine, stream=path)
+            job = Job(machine=machine, stream=path)
             rtl = RtlEngine().run(job)
 
             def run(netlist: str, counts: Path, job: Job = job) -> int:

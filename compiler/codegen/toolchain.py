@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
+from baco.accel.system import MOST_UNITS
 from baco.common.cache import Cache
 from baco.common.errors import BacoError, InputError, Location, StorageError
 from baco.common.packages import zig_program, zig_version
@@ -76,15 +77,20 @@ def memory_source() -> str:
     return text.replace(include, f"#include <stddef.h>\n#include <stdint.h>\n{weak}")
 
 
-def runtime_objects() -> list[Path]:
-    """Objects that every program is linked with, as `kept_objects`."""
-    return kept_objects(
-        {
-            path.name: path.read_text(encoding="utf-8")
-            for path in sorted(_runtime_folder().iterdir())
-            if path.suffix in (".c", ".S", ".h")
-        }
-    )
+def runtime_objects(*, harts: bool = False) -> list[Path]:
+    """Objects that every program is linked with, as `kept_objects`.
+
+    Args:
+        harts: for a system of several units: all harts call `baco_main` (runtime/start.S).
+    """
+    texts = {
+        path.name: path.read_text(encoding="utf-8")
+        for path in sorted(_runtime_folder().iterdir())
+        if path.suffix in (".c", ".S", ".h")
+    }
+    if harts:
+        texts["start.S"] = f"#define BACO_HARTS {MOST_UNITS}\n{texts['start.S']}"
+    return kept_objects(texts)
 
 
 def kept_objects(texts: Mapping[str, str]) -> list[Path]:

@@ -43,5 +43,5 @@ def _played(accelerator: Accelerator, steps: Sequence[Item], before: bytes, repo
     with scratch_folder() as folder:
         stream = folder / "stream.txt"
         stream.write_text("\n".join(lines) + "\n", encoding="ascii")
-        done = run_job(Job(accelerator=accelerator, stream=stream, report=report), engine="functional")
+        done = run_job(Job(machine=accelerator, stream=stream, report=report), engine="functional")
     return done.memory_dumps[0]

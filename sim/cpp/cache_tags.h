@@ -43,6 +43,14 @@ class CacheTags {
   // The address of the line that the last miss replaced and that was written to; kNone without.
   uint64_t victim() const { return victim_; }
 
+  // The line of `address` is not there any more.
+  void drop(uint64_t address) {
+    const uint64_t tag = address >> shift_;
+    Line* const set = &lines_[(tag & (sets_ - 1)) * static_cast<uint64_t>(ways_)];
+    for (int way = 0; way < ways_; ++way)
+      if (set[way].tag == tag) set[way] = Line{};
+  }
+
   void clear() { lines_.assign(lines_.size(), Line{}); }
 
  private:

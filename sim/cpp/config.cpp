@@ -4,11 +4,14 @@
 #include <functional>
 #include <map>
 #include <stdexcept>
+#include <utility>
 
 namespace baco {
 
-Config Config::read(const std::string& path) {
-  Config c;
+namespace {
+
+// Takes a line of a configuration; false for a name that there is not.
+bool take(Config& c, const std::string& name, long long value) {
   const std::map<std::string, int*> numbers = {
       {"dim", &c.dim}, {"tile_rows", &c.tile_rows}, {"scratchpad_rows", &c.scratchpad_rows},
       {"scratchpad_banks", &c.scratchpad_banks}, {"accumulator_rows", &c.accumulator_rows},
@@ -27,20 +30,39 @@ Config Config::read(const std::string& path) {
       {"preload_d", &c.preload_d}, {"write_to_scratchpad", &c.write_to_scratchpad},
       {"row_functions", &c.row_functions}, {"requantization", &c.requantization},
       {"packed_weights", &c.packed_weights}};
+  if (auto n = numbers.find(name); n != numbers.end())
+    *n->second = static_cast<int>(value);
+  else if (auto f = flags.find(name); f != flags.end())
+    *f->second = value != 0;
+  else
+    return false;
+  return true;
+}
+
+}  // namespace
+
+std::vector<Config> Config::read_units(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw std::runtime_error("cannot read the configuration " + path);
+  std::vector<Config> units;
   std::string name;
   long long value;
   while (file >> name) {
     if (!(file >> value)) throw std::runtime_error(path + ": no value for " + name);
-    if (auto n = numbers.find(name); n != numbers.end())
-      *n->second = static_cast<int>(value);
-    else if (auto f = flags.find(name); f != flags.end())
-      *f->second = value != 0;
-    else
+    if (units.empty() || name == "unit") units.emplace_back();
+    if (name == "unit")
+      units.back().accelerator = value != 0;
+    else if (!take(units.back(), name, value))
       throw std::runtime_error(path + ": unknown name " + name);
   }
-  return c;
+  if (units.empty()) units.emplace_back();
+  return units;
+}
+
+Config Config::read(const std::string& path) {
+  const std::vector<Config> units = read_units(path);
+  if (units.size() != 1 || !units[0].accelerator) throw std::runtime_error(path + ": this is no single accelerator");
+  return units[0];
 }
 
 }  // namespace baco

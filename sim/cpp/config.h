@@ -2,10 +2,12 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace baco {
 
 struct Config {
+  bool accelerator = true;             // there is one: else a core alone, and all below means nothing
   int dim = 16;
   int tile_rows = 1;
   bool ws = true, os = true;           // dataflows built
@@ -26,8 +28,11 @@ struct Config {
   bool accumulator_scale = true, read_small_width = true, read_full_width = true, preload_d = true;
   bool write_to_scratchpad = true, row_functions = false, requantization = false, packed_weights = false;
 
-  // Throws std::runtime_error for an unreadable file, an unknown name or a bad value.
+  // Throws std::runtime_error for an unreadable file, an unknown name or a bad value, and for units of a system.
   static Config read(const std::string& path);
+  // Of a system: the configurations of its units, each behind a line `unit ACCELERATOR`, 1 for one that has one, else 0. A
+  // file without such lines is that of a single unit.
+  static std::vector<Config> read_units(const std::string& path);
 };
 
 }  // namespace baco

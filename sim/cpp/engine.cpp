@@ -88,6 +88,26 @@ class FunctionalEngine final : public Engine {
   uint64_t cycle_ = 0;
 };
 
+// A core without an accelerator.
+class NoEngine final : public Engine {
+ public:
+  bool offer(const Command&) override { return false; }
+  bool response(uint64_t&) override { return false; }
+  bool busy() const override { return false; }
+  void tick() override { ++cycle_; }
+  std::string error() const override { return {}; }
+  bool quiet() const override { return true; }
+  void skip(uint64_t cycles) override { cycle_ += cycles; }
+  uint64_t cycle() const override { return cycle_; }
+  uint64_t progress() const override { return 0; }
+  bool refused(RefusedCommand&) const override { return false; }
+  void report(JsonWriter&) const override {}
+  void finish() override {}
+
+ private:
+  uint64_t cycle_ = 0;
+};
+
 class RtlEngine final : public Engine {
  public:
   RtlEngine(const Config& config, Memory& memory, CommandLog& log, const RtlOptions& options)
@@ -170,6 +190,17 @@ std::unique_ptr<Engine> make_engine(const Options& options, const Config& config
   if (options.engine == "timed") return make_timed_engine(config, memory, log, options.rtl);
   if (options.engine == "functional") return std::make_unique<FunctionalEngine>(config, memory, log);
   return std::make_unique<RtlEngine>(config, memory, log, options.rtl);
+}
+
+std::vector<std::unique_ptr<Engine>> make_engines(const Options& options, const std::vector<Config>& units, Memory& memory,
+                                                  const std::vector<CommandLog*>& logs) {
+  if (units.size() > 1 && options.engine != "functional")
+    throw std::runtime_error("systems of several units have the functional engine only");
+  std::vector<std::unique_ptr<Engine>> engines;
+  for (size_t unit = 0; unit < units.size(); ++unit)
+    engines.push_back(units[unit].accelerator ? make_engine(options, units[unit], memory, *logs[unit])
+                                              : std::make_unique<NoEngine>());
+  return engines;
 }
 
 }  // namespace baco

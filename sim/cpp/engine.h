@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "config.h"
 #include "device.h"
@@ -27,6 +28,8 @@ class Engine : public Device {
   virtual uint64_t line_cycles(uint64_t /*cycle*/, uint64_t /*address*/, bool /*write*/) { return 0; }
   // Fields of the report's object: timing, units, memory traffic.
   virtual void report(JsonWriter& json) const = 0;
+  // The same of a memory that engines of several units share, from the first of them.
+  virtual void report_shared(JsonWriter& /*json*/) const {}
   // Completes files. Throws std::runtime_error when they cannot be written.
   virtual void finish() = 0;
 };
@@ -37,5 +40,10 @@ void write_dram(JsonWriter& json, const Dram& memory);
 
 // Throws std::runtime_error if the program does not contain what `options.engine` names, or options do not fit it.
 std::unique_ptr<Engine> make_engine(const Options& options, const Config& config, Memory& memory, CommandLog& log);
+
+// Those of a system's units, in their order, each with its log. They have one clock: all are to be ticked in each cycle, after
+// all that is offered to any of them in it. Throws as above.
+std::vector<std::unique_ptr<Engine>> make_engines(const Options& options, const std::vector<Config>& units, Memory& memory,
+                                                  const std::vector<CommandLog*>& logs);
 
 }  // namespace baco

@@ -11,7 +11,8 @@
 //     return to one of the last six calls cost `branch_penalty` cycles more. All else is taken as predicted.
 //   * instruction and data caches have tags only. A miss in the first stops the core for `miss_penalty` cycles. A
 //     miss in the second delays the result, and the next load or store, that long. Evictions cost nothing, and
-//     what the accelerator writes to memory does not invalidate lines.
+//     what the accelerator writes to memory does not invalidate lines. What another hart stores does (`invalidate`), so that
+//     the next look at it misses; a store to a line that other harts have costs nothing more.
 //   * a CSR access, a trap and mret empty the pipeline: `csr_cycles`.
 // Not modelled: bank conflicts, TLBs, write buffers, interrupts (none ever becomes pending).
 //
@@ -85,6 +86,10 @@ struct HostOptions {
 
   uint64_t cycles_per_time_tick = 1;  // of the `time` CSR; at least 1
   uint64_t hart_id = 0;
+  bool accelerator = true;  // else its instructions are illegal
+  // Where other harts work on the same memory: called with all that the core stores. An instruction that jumps to itself is
+  // then no mistake, since the others go on.
+  std::function<void(uint64_t address, unsigned bytes)> stored;
 };
 
 // Where the cycles went: every cycle either retires an instruction, takes a trap or is counted as one stall.
@@ -126,6 +131,16 @@ class Host {
   // accelerator command or a watched instruction is next (which need cycle()). Returns the cycles passed, 0 if such
   // an instruction is next.
   uint64_t run_alone(uint64_t limit);
+
+  // Another hart has stored there: the data cache loses the line, a reservation ends.
+  void invalidate(uint64_t address, unsigned bytes) {
+    const uint64_t last = address + bytes - 1;
+    data_tags_.drop(address);
+    if ((last & line_mask_) != (address & line_mask_)) data_tags_.drop(last);
+    if (reservation_ >= (address & ~uint64_t{7}) && reservation_ <= last) reservation_ = ~uint64_t{0};
+  }
+  // Cycles in which it is certain that the core does nothing.
+  uint64_t resting() const { return resume_ > counts_.cycles ? resume_ - counts_.cycles : 0; }
 
   bool exited() const { return htif_.exited(); }
   int exit_code() const { return htif_.exit_code(); }

@@ -74,6 +74,7 @@ Host::Outcome Host::store(const riscv::Decoded& d) {
   const T value = static_cast<T>(registers_[d.rs2]);
   std::memcpy(at, &value, sizeof value);
   touch(address, sizeof value, true);
+  if (options_.stored) options_.stored(address, sizeof value);
   if (htif_.watches(address)) htif_.serve();
   return Outcome::kRetired;
 }
@@ -92,6 +93,7 @@ Host::Outcome Host::atomic(const riscv::Decoded& d, Combine combine) {
   std::memcpy(at, &value, sizeof value);
   const int extra = touch(address, sizeof value, true);
   write(d.rd, static_cast<uint64_t>(int64_t{old}), options_.small_load_latency + extra);
+  if (options_.stored) options_.stored(address, sizeof value);
   if (htif_.watches(address)) htif_.serve();
   return Outcome::kRetired;
 }
@@ -219,7 +221,7 @@ Host::Outcome Host::jump_register(const riscv::Decoded& d) {
 }
 
 Host::Outcome Host::command(const riscv::Decoded& d) {
-  if (!(mstatus_ & kXs)) return illegal(d);
+  if (!(mstatus_ & kXs) || !options_.accelerator) return illegal(d);
   Command command;
   command.funct = d.extra;
   command.rd = d.rd == riscv::kNowhere ? 0 : d.rd;
@@ -276,7 +278,7 @@ Host::Outcome Host::execute(const riscv::Decoded& d) {
     case Op::LUI: return set(imm);
     case Op::AUIPC: return set(pc_ + imm);
     case Op::JAL:
-      if (imm == 0) spin();
+      if (imm == 0 && !options_.stored) spin();
       write(d.rd, next_);
       if (is_link(d.rd)) push_return(next_);
       next_ = pc_ + imm;

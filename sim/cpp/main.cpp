@@ -8,6 +8,8 @@
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <memory>
+#include <vector>
 
 #include "cosim.h"
 #include "engine.h"
@@ -101,26 +103,46 @@ void write_host(JsonWriter& json, const Host& host) {
   json.end_object();
 }
 
+// A core, and its accelerator where it has one.
+struct SystemUnit {
+  explicit SystemUnit(const Config& config) : config(config), log(config) {}
+  const Config config;
+  CommandLog log;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<Host> host;
+};
+
 // Everything counted up to the instruction at `pc`.
-void write_mark(JsonWriter& json, uint64_t pc, const Engine& engine, const CommandLog& log, const Host& host,
-                const Config& config) {
+void write_mark(JsonWriter& json, uint64_t pc, const SystemUnit& unit, size_t number) {
   json.begin_object();
   json.field("address", pc);
-  json.field("cycle", engine.cycle());
-  engine.report(json);
-  write_host(json, host);
-  write_activity(json, log.statistics().activity(), config);
+  json.field("unit", static_cast<uint64_t>(number));
+  json.field("cycle", unit.engine->cycle());
+  unit.engine->report(json);
+  write_host(json, *unit.host);
+  write_activity(json, unit.log.statistics().activity(), unit.config);
   json.end_object();
 }
 
+// What was counted of a unit beside its cycles.
+void write_commands(JsonWriter& json, const SystemUnit& unit) {
+  write_activity(json, unit.log.statistics().activity(), unit.config);
+  write_counts(json, "commands", unit.log.statistics().accepted());
+  write_counts(json, "unrolled", unit.log.statistics().allocated());
+}
+
 // What somebody needs who looks for the reason.
-void write_failure(JsonWriter& json, const std::string& kind, const std::string& message, const Engine& engine,
-                   const CommandLog& log, const Host* host, const StreamPlayer* player) {
+void write_failure(JsonWriter& json, const std::string& kind, const std::string& message, const SystemUnit& unit,
+                   size_t number, const StreamPlayer* player) {
+  const Engine& engine = *unit.engine;
+  const CommandLog& log = unit.log;
+  const Host* const host = unit.host.get();
   json.key("failure");
   json.begin_object();
   json.field("kind", kind);
   json.field("message", message);
   json.field("cycle", engine.cycle());
+  json.field("unit", static_cast<uint64_t>(number));
   if (player && player->current()) json.field("stream_line", static_cast<uint64_t>(player->current()->line));
   if (host) {
     json.field("pc", host->pc());
@@ -171,47 +193,71 @@ void write_file(const std::string& path, const std::string& text) {
 }
 
 int simulate(const Options& options) {
-  const Config config = Config::read(options.config);
+  std::vector<std::unique_ptr<SystemUnit>> units;
+  const std::vector<Config> configs = Config::read_units(options.config);
+  for (const Config& config : configs) units.push_back(std::make_unique<SystemUnit>(config));
+  const bool several = units.size() > 1;
+  if (several && (!options.log.empty() || !options.stream.empty()))
+    throw std::runtime_error("a system of several units runs programs only, without a command log");
+  SystemUnit& first = *units.front();
   Memory memory(options.memory_base, options.memory_bytes);
-  CommandLog log(config);
-  if (!options.log.empty()) log.open(options.log);
-  const std::unique_ptr<Engine> engine = make_engine(options, config, memory, log);
+  if (!options.log.empty()) first.log.open(options.log);
+  std::vector<CommandLog*> logs;
+  for (const auto& unit : units) logs.push_back(&unit->log);
+  std::vector<std::unique_ptr<Engine>> engines = make_engines(options, configs, memory, logs);
+  for (size_t n = 0; n < units.size(); ++n) units[n]->engine = std::move(engines[n]);
   Console console(options.console_bytes);
   Marks marks(options.marks, options.mark_file, memory);
   JsonWriter passed;
-  std::unique_ptr<Host> host;
   std::unique_ptr<StreamPlayer> player;
   if (options.stream.empty()) {
     load_image(options.image, memory);
-    HostOptions host_options;
-    host_options.tohost = options.tohost;
-    host_options.fromhost = options.fromhost;
-    host_options.console = [&console](const char* bytes, size_t count) { console.write(bytes, count); };
-    if (options.timing == "gemmini") {
-      host_options.as_rocket();
-      host_options.line_cycles = [&](uint64_t cycle, uint64_t address, bool write) {
-        return engine->line_cycles(cycle, address, write);
+    for (size_t n = 0; n < units.size(); ++n) {
+      SystemUnit& unit = *units[n];
+      HostOptions host_options;
+      host_options.tohost = options.tohost;
+      host_options.fromhost = options.fromhost;
+      host_options.hart_id = n;
+      host_options.accelerator = unit.config.accelerator;
+      host_options.console = [&console](const char* bytes, size_t count) { console.write(bytes, count); };
+      if (options.timing == "gemmini") {
+        host_options.as_rocket();
+        host_options.line_cycles = [&unit](uint64_t cycle, uint64_t address, bool write) {
+          return unit.engine->line_cycles(cycle, address, write);
+        };
+      }
+      if (several)
+        host_options.stored = [&units, &unit](uint64_t address, unsigned bytes) {
+          for (const auto& other : units)
+            if (other.get() != &unit) other->host->invalidate(address, bytes);
+        };
+      host_options.watched = marks.addresses();
+      host_options.reached = [&passed, &marks, &unit, n](uint64_t pc) {
+        if (marks.pass(pc)) write_mark(passed, pc, unit, n);
       };
+      unit.host.reset(new Host(memory, *unit.engine, host_options));
+      unit.host->reset(options.entry);
     }
-    host_options.watched = marks.addresses();
-    host_options.reached = [&](uint64_t pc) {
-      if (marks.pass(pc)) write_mark(passed, pc, *engine, log, *host, config);
-    };
-    host.reset(new Host(memory, *engine, host_options));
-    host->reset(options.entry);
   } else {
     std::ifstream text(options.stream);
     if (!text) throw std::runtime_error("cannot read the command stream " + options.stream);
-    player.reset(new StreamPlayer(read_stream(text), *engine, memory, std::cout));
+    player.reset(new StreamPlayer(read_stream(text), *first.engine, memory, std::cout));
   }
 
   std::string kind, message;
+  size_t running = 0;  // the unit whose core goes on
   Watchdog watchdog(options);
   try {
-    if (host)
-      run_program(*host, *engine, watchdog);
-    else
-      run_stream(*player, *engine, watchdog);
+    if (player) {
+      run_stream(*player, *first.engine, watchdog);
+    } else if (several) {
+      std::vector<Host*> hosts;
+      std::vector<Engine*> all;
+      for (const auto& unit : units) hosts.push_back(unit->host.get()), all.push_back(unit->engine.get());
+      run_harts(hosts, all, watchdog, running);
+    } else {
+      run_program(*first.host, *first.engine, watchdog);
+    }
   } catch (const Stopped& stopped) {
     kind = stopped.kind, message = stopped.what();
   } catch (const MemoryFault& fault) {
@@ -221,9 +267,9 @@ int simulate(const Options& options) {
   }
   const double seconds = watchdog.seconds();
   try {
-    log.close();
+    first.log.close();
     marks.close();
-    engine->finish();
+    for (const auto& unit : units) unit->engine->finish();
     if (kind.empty() && !options.dump_file.empty()) dump_memory(options.dump_ranges, options.dump_file, memory);
   } catch (const std::runtime_error& error) {
     if (kind.empty()) kind = "file", message = error.what();
@@ -232,18 +278,36 @@ int simulate(const Options& options) {
   JsonWriter json;
   json.begin_object();
   json.field("engine", options.engine);
-  json.field("exit_code", host ? host->exit_code() : 0);
-  engine->report(json);
-  if (host) write_host(json, *host);
-  write_activity(json, log.statistics().activity(), config);
-  write_counts(json, "commands", log.statistics().accepted());
-  write_counts(json, "unrolled", log.statistics().allocated());
+  int exit_code = 0;
+  size_t failed = running;
+  for (size_t n = 0; n < units.size(); ++n) {
+    if (units[n]->host && units[n]->host->exited()) exit_code = units[n]->host->exit_code();
+    if (!units[n]->engine->error().empty()) failed = n;
+  }
+  json.field("exit_code", exit_code);
+  if (several) {
+    first.engine->report_shared(json);
+    json.key("units");
+    json.begin_array();
+    for (const auto& unit : units) {
+      json.begin_object();
+      unit->engine->report(json);
+      write_host(json, *unit->host);
+      write_commands(json, *unit);
+      json.end_object();
+    }
+    json.end_array();
+  } else {
+    first.engine->report(json);
+    if (first.host) write_host(json, *first.host);
+    write_commands(json, first);
+  }
   json.field("console_dropped_bytes", console.dropped());
   json.key("marks");
   json.array_of(passed);
   json.field("marks_dropped", marks.dropped());
   json.field("wall_seconds", seconds);
-  if (!kind.empty()) write_failure(json, kind, message, *engine, log, host.get(), player.get());
+  if (!kind.empty()) write_failure(json, kind, message, *units[failed], failed, player.get());
   json.end_object();
   std::cout.flush();
   std::fflush(stdout);

@@ -33,6 +33,15 @@ void Watchdog::check(const Engine& engine, uint64_t progress) {
   }
 }
 
+void Watchdog::check(const std::vector<Engine*>& engines, uint64_t progress) {
+  for (const Engine* engine : engines) {
+    if (engine != engines.back())
+      if (const std::string error = engine->error(); !error.empty()) throw Stopped("refused", error);
+    progress += engine->progress();
+  }
+  check(*engines.back(), progress);
+}
+
 uint64_t Watchdog::most_cycles(const Engine& engine) const {
   if (!options_.max_cycles) return kAloneCycles;
   const uint64_t left = options_.max_cycles > engine.cycle() ? options_.max_cycles - engine.cycle() : 1;
@@ -89,6 +98,46 @@ void run_program(Host& host, Engine& engine, Watchdog& watchdog) {
     watchdog.check(engine, engine.progress() + host.counts().instructions);
   }
   if (const std::string error = engine.error(); !error.empty()) throw Stopped("refused", error);
+}
+
+void run_harts(const std::vector<Host*>& hosts, const std::vector<Engine*>& engines, Watchdog& watchdog,
+               size_t& running) {
+  const auto exited = [&] { return std::any_of(hosts.begin(), hosts.end(), [](const Host* host) { return host->exited(); }); };
+  const auto check = [&] {
+    uint64_t instructions = 0;
+    for (const Host* host : hosts) instructions += host->counts().instructions;
+    watchdog.check(engines, instructions);
+  };
+  uint64_t next_check = 0, behind = 0;  // cycles that cores have passed alone, of which the engines have not been told
+  const auto tell = [&] {
+    for (Engine* engine : engines) engine->skip(behind);
+    behind = 0;
+  };
+  while (!exited()) {
+    // the cores alone, as long as all accelerators rest
+    bool alone = std::all_of(engines.begin(), engines.end(), [](const Engine* engine) { return engine->quiet(); });
+    uint64_t passed = alone ? watchdog.most_cycles(*engines.front()) : 1;
+    for (const Host* host : hosts) passed = std::min(passed, std::max<uint64_t>(1, host->resting()));
+    for (running = 0; running < hosts.size(); ++running) {
+      if (alone && hosts[running]->run_alone(passed)) continue;
+      if (alone) tell();  // it comes to a command: a cycle for all
+      alone = false;
+      hosts[running]->cycle();
+    }
+    running = 0;
+    if (alone) {
+      behind += passed;
+    } else {
+      for (Engine* engine : engines) engine->tick();
+    }
+    if (engines.front()->cycle() + behind < next_check) continue;
+    tell();
+    next_check = engines.front()->cycle() + kCheckCycles;
+    check();
+  }
+  tell();
+  for (const Engine* engine : engines)
+    if (const std::string error = engine->error(); !error.empty()) throw Stopped("refused", error);
 }
 
 }  // namespace baco

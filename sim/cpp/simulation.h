@@ -27,6 +27,8 @@ class Watchdog {
       : options_(options), start_(std::chrono::steady_clock::now()), next_clock_(kClockCycles) {}
   // To be called every so often; `progress` differs between calls while anything moves.
   void check(const Engine& engine, uint64_t progress);
+  // The same of several with one clock.
+  void check(const std::vector<Engine*>& engines, uint64_t progress);
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
   // How many cycles may be skipped without missing a limit.
   uint64_t most_cycles(const Engine& engine) const;
@@ -48,6 +50,11 @@ void dump_memory(const std::string& ranges, const std::string& path, Memory& mem
 
 // Runs until the program exits. Throws Stopped, HostError or MemoryFault.
 void run_program(Host& host, Engine& engine, Watchdog& watchdog);
+
+// The same with several harts on one memory, each with its engine, until one of them exits. In each cycle harts go on in
+// their order: what one stores, those behind it see in that cycle. `running`: the one that goes on, whatever is thrown.
+void run_harts(const std::vector<Host*>& hosts, const std::vector<Engine*>& engines, Watchdog& watchdog,
+               size_t& running);
 
 // Runs until the stream is consumed and the accelerator is not busy any more. Throws Stopped or MemoryFault.
 void run_stream(StreamPlayer& player, Engine& engine, Watchdog& watchdog);

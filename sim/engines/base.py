@@ -124,7 +124,8 @@ def check_job(job: Job, engine: str) -> Engine:
     Raises InputError or InfeasibleError for what does not go together, and StorageError for recordings that have no place, before
     anything is read or built.
     """
-    module, cls, _ = (ENGINES | EXTERNAL_ENGINES)[engine_for(engine, job.timing, job.accelerator)]
+    first = next(unit.accelerator for unit in job.units if unit.accelerator is not None)
+    module, cls, _ = (ENGINES | EXTERNAL_ENGINES)[engine_for(engine, job.timing, first)]
     if engine not in EXTERNAL_ENGINES and (job.simulator is not None or job.engine_arguments):
         option = "--simulator" if job.simulator is not None else "--engine-argument"
         raise InputError(

@@ -38,7 +38,9 @@ def run_functional(job: Job, engine: str, more: Sequence[str] = ()) -> Simulatio
 
 def check_functional(job: Job) -> None:
     """Raises InfeasibleError for an accelerator that the functional model does not cover."""
-    for name, wanted in (("input_bits", 8), ("accumulator_bits", 32)):
-        value = getattr(job.accelerator, name)
-        if value != wanted:
-            raise InfeasibleError(f"the functional model computes with {name} = {wanted} only, not {value}")
+    for unit in job.units:
+        for name, wanted in (("input_bits", 8), ("accumulator_bits", 32)):
+            if unit.accelerator is not None and (value := getattr(unit.accelerator, name)) != wanted:
+                raise InfeasibleError(
+                    f"the functional model computes with {name} = {wanted} only, not {value}"
+                )

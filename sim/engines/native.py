@@ -13,6 +13,7 @@ import signal
 import struct
 import subprocess
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,7 +21,8 @@ from typing import IO, Any
 
 from baco.accel.config import Accelerator
 from baco.accel.isa import find_command_type
-from baco.accel.verilog.generate import config_lines
+from baco.accel.system import System
+from baco.accel.verilog.generate import config_lines, unit_lines
 from baco.common.errors import BacoError, InputError, Location
 from baco.common.files import open_in_place, read_input, storage_error
 from baco.common.scratch import scratch_folder
@@ -56,7 +58,7 @@ def load_program(job: Job) -> ElfProgram | None:
         return None
     _check_ranges(job)
     program = load_elf(job.program, memory_base=job.memory.base, memory_bytes=job.memory.size_bytes)
-    _check_hash(program, job.accelerator)
+    _check_hash(program, job.machine)
     return program
 
 
@@ -78,7 +80,9 @@ def run_simulator(
     original = engine == "gemmini-model"
     inside, timing = ("rtl", "gemmini") if original else (engine, "baco")
     with scratch_folder() as folder, _recordings(job.recording, folder) as recording_arguments:
-        (folder / "config").write_text(config_lines(job.accelerator), encoding="ascii")
+        machine = job.machine
+        config = unit_lines(machine) if isinstance(machine, System) else config_lines(machine)
+        (folder / "config").write_text(config, encoding="ascii")
         arguments = [
             *("--config", str(folder / "config"), "--engine", inside, "--result", str(folder / "result")),
             *("--timing", timing),
@@ -173,6 +177,7 @@ def _read_marks(path: Path, job: Job, record: dict[str, Any]) -> tuple[Mark, ...
                 },
                 activity=one["activity"],
                 copies=tuple(file.read(count) for _, count in copies[one["address"]]),
+                unit=one["unit"],
             )
             for one in record["marks"]
         )
@@ -188,7 +193,7 @@ def _counters(record: dict[str, Any]) -> dict[str, int]:
 
 def _memory_arguments(job: Job) -> list[str]:
     memory = job.memory
-    bandwidth = memory.bytes_per_cycle or job.accelerator.dram_bytes_per_cycle
+    bandwidth = memory.bytes_per_cycle or job.machine.dram_bytes_per_cycle
     values: dict[str, object] = {
         "--memory-base": memory.base,
         "--memory-bytes": memory.size_bytes,
@@ -247,13 +252,14 @@ def _copy(source: Path, stream: int, name: Path) -> None:
         raise storage_error(error, name) from error
 
 
-def _check_hash(program: ElfProgram, accelerator: Accelerator) -> None:
-    if program.config_hash is not None and program.config_hash != accelerator.config_hash:
+def _check_hash(program: ElfProgram, machine: Accelerator | System) -> None:
+    what = "system" if isinstance(machine, System) else "accelerator"
+    if program.config_hash is not None and program.config_hash != machine.config_hash:
         raise InputError(
-            f"the program was compiled for the accelerator {program.config_hash}, this one is"
-            f" {accelerator.config_hash} ({accelerator.name})",
+            f"the program was compiled for the {what} {program.config_hash}, this one is"
+            f" {machine.config_hash} ({machine.name})",
             location=Location(program.path),
-            hint="compile it again for this accelerator, or name the one it was compiled for",
+            hint=f"compile it again for this {what}, or name the one it was compiled for",
         )
 
 
@@ -351,7 +357,6 @@ def _result(
     marks: tuple[Mark, ...],
 ) -> Simulation:
     cycles: int | None = record.get("cycles")
-    dim = job.accelerator.dim
     notes = list(record.get("notes", ()))
     if elf is not None and elf.config_hash is None:
         notes.append(
@@ -367,25 +372,73 @@ def _result(
         dumps = tuple(
             bytes.fromhex(line.split(" ")[2]) for line in output.split("\n") if line.startswith("dump ")
         )
-    return Simulation(
-        engine=record["engine"],
-        exit_code=record["exit_code"],
-        cycles=cycles,
-        instructions=record.get("instructions", 0),
-        commands=_names(record["commands"]),
-        unrolled=_names(record["unrolled"]),
-        macs=record["activity"]["macs"],
-        utilisation=record["activity"]["macs"] / (cycles * dim * dim) if cycles else None,
-        dram_read_bytes=record["dram_read_bytes"],
-        dram_write_bytes=record["dram_write_bytes"],
-        counters=_counters(record),
-        activity=record["activity"],
+
+    def measured(record: dict[str, Any], accelerators: Sequence[Accelerator], **more: Any) -> Simulation:
+        elements = sum(accelerator.dim**2 for accelerator in accelerators)
+        macs = record["activity"]["macs"]
+        return Simulation(
+            engine=engine,
+            cycles=cycles,
+            instructions=record.get("instructions", 0),
+            commands=_names(record["commands"]),
+            unrolled=_names(record["unrolled"]),
+            macs=macs,
+            utilisation=macs / (cycles * elements) if cycles and elements else None,
+            dram_read_bytes=record.get("dram_read_bytes"),
+            dram_write_bytes=record.get("dram_write_bytes"),
+            counters=_counters(record),
+            activity=record["activity"],
+            tools=tools.versions,
+            wall_seconds=wall_seconds,
+            build_seconds=build_seconds,
+            **more,
+        )
+
+    engine, exit_code, wall_seconds = record["engine"], record["exit_code"], record["wall_seconds"]
+    units: tuple[Simulation, ...] = ()
+    if "units" in record:
+        units = tuple(
+            measured(
+                part,
+                [] if unit.accelerator is None else [unit.accelerator],
+                exit_code=exit_code,
+                console="",
+                memory_dumps=(),
+                marks=tuple(mark for mark in marks if mark.unit == number),
+                notes=(),
+                config_hash="" if unit.accelerator is None else unit.accelerator.config_hash,
+            )
+            for number, (unit, part) in enumerate(zip(job.units, record["units"], strict=True))
+        )
+        record = record | _sums(record)
+    return measured(
+        record,
+        [unit.accelerator for unit in job.units if unit.accelerator is not None],
+        exit_code=exit_code,
         console=output,
         memory_dumps=dumps,
         marks=marks,
         notes=tuple(notes),
-        config_hash=job.accelerator.config_hash,
-        tools=tools.versions,
-        wall_seconds=record["wall_seconds"],
-        build_seconds=build_seconds,
+        config_hash=job.machine.config_hash,
+        units=units,
     )
+
+
+def _sums(record: dict[str, Any]) -> dict[str, Any]:
+    """What the report of a system does not say of the whole: sums over its units."""
+    units = record["units"]
+    found: dict[str, Any] = {"instructions": sum(unit["instructions"] for unit in units)}
+    for name in ("dram_read_bytes", "dram_write_bytes"):
+        found[name] = record.get(name, sum(unit.get(name, 0) for unit in units))
+    for name in ("host", "accelerator", "array", "activity"):
+        values = [unit[name] for unit in units if name in unit]
+        keys = dict.fromkeys(key for value in values for key in value)
+        if values:
+            found[name] = {key: sum(value.get(key, 0) for value in values) for key in keys}
+    for name in ("commands", "unrolled"):
+        counts: Counter[tuple[int, int]] = Counter()
+        for unit in units:
+            for funct, subtype, count in unit[name]:
+                counts[funct, subtype] += count
+        found[name] = [[funct, subtype, count] for (funct, subtype), count in sorted(counts.items())]
+    return found

@@ -65,7 +65,7 @@ def run_program(
         path = folder / "program.elf"
         path.write_bytes(program.elf)
         job = Job(
-            accelerator=program.accelerator,
+            machine=program.accelerator,
             program=path,
             memory=room,
             timing=timing,

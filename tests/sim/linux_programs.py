@@ -80,5 +80,5 @@ def run_linux_program(
     script = f"-Wl,-T,{folder / 'proxy.ld'}"
     zig("cc", *_FLAGS, script, "-static", "-nostdlib", "-Wl,--build-id=none", *sources, "-o", target)
     memory = MainMemory(base=_BASE, size_bytes=_SIZE)
-    job = Job(accelerator=accelerator, program=target, memory=memory, dumps=tuple(dumps))
+    job = Job(machine=accelerator, program=target, memory=memory, dumps=tuple(dumps))
     return run_job(job, engine="functional")

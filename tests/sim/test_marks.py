@@ -47,7 +47,7 @@ def program() -> Program:
 def job(program: Program, tmp_path: Path) -> Job:
     path = tmp_path / "program.elf"
     path.write_bytes(program.elf)
-    return Job(accelerator=SMALL, program=path)
+    return Job(machine=SMALL, program=path)
 
 
 @pytest.mark.parametrize("engine", ["functional", "rtl"])

@@ -26,7 +26,7 @@ def job(tmp_path: Path) -> Job:
     buffers = [Buffer("source", (4,), "int64"), Buffer("target", (2,), "int64", "output")]
     path = tmp_path / "move.elf"
     path.write_bytes(build_program(e.finish(), "move", buffers, GEMMINI).elf)
-    return Job(accelerator=GEMMINI, program=path)
+    return Job(machine=GEMMINI, program=path)
 
 
 def test_images_and_dumps(job: Job) -> None:

@@ -121,7 +121,7 @@ def test_a_whole_program_gives_the_same_over_the_bus(tmp_path: Path) -> None:
     """From the first instruction of the host core to the end, products compared in it; counters are read over the bus."""
     program = tmp_path / "program.elf"
     baco.compile(baco.gemm(24, 40, 16, bias=True, relu=True), SMALL, check=True).save(program)
-    job = Job(accelerator=SMALL, program=program)
+    job = Job(machine=SMALL, program=program)
     there, behind = run_verilog(job, verilog(SMALL)), run_verilog(job, behind_axi4(SMALL))
     assert (there.exit_code, behind.exit_code) == (0, 0)
     assert behind.macs == there.macs > 0

@@ -115,7 +115,7 @@ def _cells(folder: Path) -> list[Path]:
 def test_the_netlist_of_a_machine_runs_a_program_as_its_rtl_does(tmp_path: Path) -> None:
     pytest.importorskip("pyosys", reason="Yosys is not installed")
     program = compile_program(tmp_path / "matmul.elf", Path("matmul.c"), "-DDIM=2")
-    job = Job(accelerator=MACHINE, program=program, dumps=((0x80000000, 1 << 20),))
+    job = Job(machine=MACHINE, program=program, dumps=((0x80000000, 1 << 20),))
     ran = []
 
     def simulated(netlist: str, counts: Path) -> int:

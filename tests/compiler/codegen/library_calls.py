@@ -103,7 +103,7 @@ def call_library(
     if linux:
         result = run_linux_program(target, library.accelerator, folder, dumps=dumps)
     else:
-        result = run_job(Job(accelerator=library.accelerator, program=target, dumps=dumps), engine=engine)
+        result = run_job(Job(machine=library.accelerator, program=target, dumps=dumps), engine=engine)
     assert result.exit_code == 0, result.console
     after = np.frombuffer(result.memory_dumps[0], np.int8).reshape(given.shape)
     return [

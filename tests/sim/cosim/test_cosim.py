@@ -154,7 +154,7 @@ def test_numpy_model_agrees(accelerator: Accelerator) -> None:
 def play_products(accelerator: Accelerator, stream: ProductStream, folder: Path) -> None:
     path = folder / "products"
     path.write_text(stream.text())
-    stream.check(run_job(Job(accelerator=accelerator, stream=path), engine="rtl").memory_dumps)
+    stream.check(run_job(Job(machine=accelerator, stream=path), engine="rtl").memory_dumps)
 
 
 @pytest.mark.parametrize("ws", [True, False], ids=["weight-stationary", "output-stationary"])
@@ -234,7 +234,7 @@ def test_weights_of_zeros(tmp_path: Path) -> None:
         "\n".join([f"write {BASE:x} {matrices}", *lines, "fence", f"dump {BASE + 64:x} 200"]) + "\n"
     )
     for engine in ("functional", "rtl"):
-        (dump,) = run_job(Job(accelerator=WHOLE, stream=path), engine=engine).memory_dumps
+        (dump,) = run_job(Job(machine=WHOLE, stream=path), engine=engine).memory_dumps
         found = np.frombuffer(dump, "<i4").reshape(8, 4, 4)
         used = np.zeros((4, 4), np.int64)
         for n, (kind, weights) in enumerate(plan):

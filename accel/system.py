@@ -1,0 +1,109 @@
+"""A system: units on one main memory and its one channel, for systems of one to four accelerators.
+
+A *unit* is an in-order core with an accelerator of its own on its RoCC port, as the tiles of Chipyard have it, or a core without one
+(`host`). Not one core for all accelerators: the commands of explicit code would then have to be interleaved when a program is
+compiled, and what the core computes itself would hold up every accelerator. So a core's `fence` waits for its own
+accelerator only, and programs run on all cores at once: all start at the same address, `mhartid` is the number of the unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+from baco.accel.config import Accelerator
+from baco.common.errors import InputError
+from baco.common.provenance import stable_hash
+
+#: What names a unit without an accelerator.
+HOST = "host"
+MOST_ACCELERATORS, _MOST_HOSTS = 4, 4
+#: Of a system, and stacks of its programs.
+MOST_UNITS = MOST_ACCELERATORS + _MOST_HOSTS
+
+
+@dataclass(frozen=True)
+class SystemUnit:
+    """A core of a system.
+
+    Attributes:
+        name: as it is shown; no other unit of the system has it.
+        accelerator: on its RoCC port; None for a core without.
+    """
+
+    name: str
+    accelerator: Accelerator | None
+
+
+@dataclass(frozen=True)
+class System:
+    """Units on one main memory, in the order of their harts.
+
+    Attributes:
+        name: label; has no influence on anything computed.
+        units: one to four with accelerators, and at most four without. Raises InputError for others.
+    """
+
+    name: str
+    units: tuple[SystemUnit, ...]
+
+    def __post_init__(self) -> None:
+        hosts = len(self.units) - len(self.accelerators)
+        if not 1 <= len(self.accelerators) <= MOST_ACCELERATORS or hosts > _MOST_HOSTS:
+            raise InputError(
+                f"a system has one to {MOST_ACCELERATORS} accelerators and at most {_MOST_HOSTS} cores without,"
+                f" not {len(self.accelerators)} and {hosts}"
+            )
+        names = [unit.name for unit in self.units]
+        if len(set(names)) < len(names):
+            raise InputError(f"two units of system '{self.name}' have one name: {', '.join(names)}")
+
+    @classmethod
+    def of(cls, units: Iterable[tuple[str, Accelerator | None]], name: str = "system") -> Self:
+        """The system of units by name; one whose name is there twice is numbered: `gemmini-default (2)`."""
+        rows = list(units)
+        names = [shown for shown, _ in rows]
+        return cls(
+            name,
+            tuple(
+                SystemUnit(
+                    shown if names.count(shown) == 1 else f"{shown} ({names[: at + 1].count(shown)})", own
+                )
+                for at, (shown, own) in enumerate(rows)
+            ),
+        )
+
+    @classmethod
+    def single(cls, accelerator: Accelerator) -> Self:
+        """One unit."""
+        return cls(accelerator.name, (SystemUnit(accelerator.name, accelerator),))
+
+    @cached_property
+    def accelerators(self) -> tuple[Accelerator, ...]:
+        """Of the units that have one."""
+        return tuple(unit.accelerator for unit in self.units if unit.accelerator is not None)
+
+    @property
+    def clock_mhz(self) -> float:
+        """Of all units. Raises InputError where their clocks differ: what is built has one."""
+        clocks = sorted({accelerator.clock_mhz for accelerator in self.accelerators})
+        if len(clocks) > 1:
+            raise InputError(
+                f"the accelerators of system '{self.name}' have clocks of"
+                f" {' and '.join(f'{mhz:g}' for mhz in clocks)} MHz; hardware and simulators have one for all",
+                hint="give all the same clock_mhz",
+            )
+        return clocks[0]
+
+    @property
+    def dram_bytes_per_cycle(self) -> float:
+        """Bandwidth of the channel: the most that any accelerator is told of."""
+        return max(accelerator.dram_bytes_per_cycle for accelerator in self.accelerators)
+
+    @property
+    def config_hash(self) -> str:
+        """16 hexadecimal digits over all that programs and Verilog depend on; of a single unit, its accelerator's."""
+        hashes = [HOST if unit.accelerator is None else unit.accelerator.config_hash for unit in self.units]
+        return hashes[0] if len(hashes) == 1 else stable_hash(hashes)
