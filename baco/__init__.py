@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from baco.api.sources import accelerator, network, networks
     from baco.api.space import Space
     from baco.api.study import Study, explore, load_study
+    from baco.api.systems import PlannedNetworks as PlannedNetworks
+    from baco.api.systems import plan
     from baco.api.trials import Trial
     from baco.common.errors import BacoError, InfeasibleError, InputError, StorageError
     from baco.compiler.mapping.nest import Mapping
@@ -99,6 +101,7 @@ _HOMES = {
     "accelerator": "baco.api.sources",
     "network": "baco.api.sources",
     "networks": "baco.api.sources",
+    "plan": "baco.api.systems",
     "BacoError": "baco.common.errors",
     "InfeasibleError": "baco.common.errors",
     "InputError": "baco.common.errors",
@@ -160,6 +163,7 @@ __all__ = [
     "network",
     "networks",
     "pipeline",
+    "plan",
     "quantise",
     "run",
     "simulate",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from baco.accel.system import HOST, System
+from baco.api.network_unit import NetworkRequest, NetworkUnit, prepare_network
 from baco.api.sources import accelerator as load_accelerator
 from baco.api.sources import network as load_network
 from baco.common.errors import InputError, Location, did_you_mean
@@ -19,22 +21,131 @@ from baco.exploration.systems.link import LinkModel, LinkSplit, splits
 from baco.exploration.systems.mix import Demand
 from baco.exploration.systems.plan_page import plan_page
 from baco.exploration.systems.system_plan import Objective, SystemPlan, plan_system
-from baco.exploration.systems.unit_profile import HOST, Issue, SystemUnits, profile
+from baco.exploration.systems.unit_profile import profile, static_pj_per_ns
 
-_MOST_UNITS, _MOST_RUNS = 4, 1000
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from baco.exploration.systems.measured import MeasuredPlan
+
+_MOST_RUNS = 1000
 
 
-@dataclass(frozen=True)
+#: Units whose own programs are predicted to take so many times the best one's at most are run beside a plan.
+_NEAR = 1.1
+
+
+@dataclass(frozen=True, eq=False)
 class PlannedNetworks:
     """A plan, and where it was asked for the cuts between a device and a machine behind a link, the best first of equals.
 
     Attributes:
         plan: of all networks on the system.
+        networks: names or files of them.
+        layers: how often repeated blocks run at most.
+        seconds: that solvers had.
         cuts: every cut of the one network; None without a link.
+        measured: the plan as it ran; None before.
     """
 
     plan: SystemPlan
+    networks: tuple[str, ...]
+    layers: int | None = None
+    seconds: float = 20.0
     cuts: list[LinkSplit] | None = None
+    measured: MeasuredPlan | None = None
+
+    @property
+    def makespan_ms(self) -> float:
+        """Predicted."""
+        return self.plan.timetable.makespan * 1e-6
+
+    @property
+    def groups(self) -> pd.DataFrame:
+        """A row for each group of each run: `network`, `run`, `group`, `unit`, `start_ms`, `end_ms`, and where the plan ran
+        `measured_start_ms`, `measured_end_ms`."""
+        import pandas as pd
+
+        table = pd.DataFrame(self.plan.record()["tasks"])
+        if self.measured is not None:
+            table["measured_start_ms"] = [ns * 1e-6 for ns in self.measured.starts_ns]
+            table["measured_end_ms"] = [ns * 1e-6 for ns in self.measured.finishes_ns]
+        return table
+
+    def replay(
+        self,
+        engine: str = "rtl",
+        *,
+        alone: bool = True,
+        seed: int = 0,
+        report: Callable[[str], None] | None = None,
+    ) -> PlannedNetworks:
+        """The same with the plan as it runs: one program for all units, on random numbers that every operator's results are compared for.
+
+        Args:
+            engine: `functional` (results), `rtl` (the system's Verilog) or `timed` (a model of its units in time).
+            alone: run the programs of the best single accelerators, too, where the engine counts cycles and rates do not decide when runs begin.
+            seed: of random weights and inputs.
+            report: told how building a simulator goes on.
+
+        Raises InputError for units with clocks of their own, SimulationError for a program that had to be stopped.
+        """
+        from baco.compiler.network.quantise import quantise_inputs
+        from baco.compiler.network.reference import reference
+        from baco.exploration.measure.program_job import other_inputs
+        from baco.exploration.systems.measured import replay_plan
+
+        plan, first = self.plan, self.plan.system.accelerators[0]
+        plan.system.clock_mhz  # noqa: B018  raises where they differ
+        known: dict[str, NetworkUnit] = {}
+        for name in self.networks:
+            if name not in known:
+                request = NetworkRequest(name, first, layers=self.layers, seed=seed, compare=False)
+                known[name] = prepare_network(request)
+        own = {name: profile(unit.network, plan.system) for name, unit in known.items()}
+        profiles = tuple(own[name] for name in self.networks)
+        if all(new.steps == old.steps for new, old in zip(profiles, plan.profiles, strict=True)):
+            plan = replace(plan, profiles=profiles)
+        else:  # numbers decided what is done how
+            plan = plan_system(
+                profiles, plan.demands, plan.system, objective=plan.objective, seconds=self.seconds
+            )
+        data = []
+        for number, run in enumerate(plan.mix.runs):
+            unit = known[self.networks[run.network]]
+            assert unit.source is not None
+            inputs = quantise_inputs(unit.network, other_inputs(unit.source, unit.network, seed + number))
+            data.append((inputs, reference(unit.network, inputs)))
+        alone_ns: dict[str, float] = {}
+        if alone and engine != "functional" and plan.mix.hyperperiod_ns is None:
+            alone_ns = self._alone(plan, [known[name] for name in self.networks], engine, report)
+        measured = replay_plan(plan, data, engine, alone_ns=alone_ns, report=report)
+        return replace(self, plan=plan, measured=measured)
+
+    @staticmethod
+    def _alone(
+        plan: SystemPlan,
+        units: Sequence[NetworkUnit],
+        engine: str,
+        report: Callable[[str], None] | None,
+    ) -> dict[str, float]:
+        """Of single accelerators that could be the best by the predictions: all runs by its own programs, one behind the other."""
+        from baco.compiler.network.program import compile_network
+        from baco.sim.network.run import run_network
+
+        predicted = {name: ns for name, (ns, _) in plan.alone().items()}
+        runs = [sum(run.network == number for run in plan.mix.runs) for number in range(len(units))]
+        found: dict[str, float] = {}
+        for one in plan.system.units:
+            if one.accelerator is None or predicted[one.name] > _NEAR * min(predicted.values()):
+                continue
+            found[one.name] = 0.0
+            for unit, count in zip(units, runs, strict=True):
+                built = compile_network(unit.network, one.accelerator, data=unit.data)
+                ran = run_network(built, engine=engine, report=report)
+                cycles = ran.result.marks[-1].cycle - ran.result.marks[0].cycle
+                found[one.name] += count * cycles * 1e3 / one.accelerator.clock_mhz
+        return found
 
     @property
     def cut(self) -> LinkSplit | None:
@@ -49,12 +160,17 @@ class PlannedNetworks:
     def record(self) -> dict[str, Any]:
         """Plain values."""
         rows = None if self.cuts is None else [{**one._asdict(), "seconds": one.seconds} for one in self.cuts]
-        return self.plan.record() | {"cuts": rows, "cut": None if self.cut is None else self.cut.groups}
+        ran = None if self.measured is None else self.measured.record()
+        cut = None if self.cut is None else self.cut.groups
+        return self.plan.record() | {"measured": ran, "cuts": rows, "cut": cut}
 
     def write(self, folder: str | Path) -> list[Path]:
         """`plan.json` and `plan.html`. Raises StorageError where they cannot be written."""
         place = output_folder(folder)
-        texts = {"plan.html": plan_page(self.plan, self.cuts), "plan.json": json_text(self.record())}
+        texts = {
+            "plan.html": plan_page(self.plan, self.cuts, self.measured),
+            "plan.json": json_text(self.record()),
+        }
         for name, text in texts.items():
             atomic_write(place / name, text)
         return [place / name for name in texts]
@@ -65,7 +181,6 @@ def plan(
     units: Sequence[str],
     *,
     objective: Objective = "makespan",
-    issue: Issue = "host",
     layers: int | None = None,
     seconds: float = 20.0,
     cloud: str | None = None,
@@ -75,9 +190,8 @@ def plan(
 
     Args:
         networks: names or files, each with how often it runs behind an @: `resnet18@rate=30,deadline=20` (Hz, ms), `resnet18@runs=4`.
-        units: accelerators, one to four, and `host` where the host core computes what accelerators can, too.
+        units: accelerators, one to four, each on a core of its own, and `host` for a core without one.
         objective: what there is least of once deadlines are met: `makespan` or `energy`.
-        issue: who writes the commands of accelerators: the `host` core, or every `unit` for itself.
         layers: run repeated blocks only so many times.
         seconds: that solvers of integer programs have.
         cloud, link: an accelerator behind a link, and the link as `MB/s,ms,W`: the one network is cut between the system and it, too.
@@ -89,9 +203,9 @@ def plan(
     if cloud is not None and len(networks) != 1:
         raise InputError("one network is cut between a device and a machine behind a link, not several")
     asked = [_demand(text) for text in networks]
-    system = _system(units, issue)
+    system = _system(units)
     sent = None if link is None else LinkModel.parse(link)
-    behind = None if cloud is None else _system([cloud], issue)
+    behind = None if cloud is None else _system([cloud])
     sketches = {name: sketch(load_network(name), layers) for name, _ in asked}
     known = {name: profile(one, system) for name, one in sketches.items()}
     made = plan_system(
@@ -102,42 +216,36 @@ def plan(
         seconds=seconds,
     )
     if behind is None or sent is None:
-        return PlannedNetworks(made)
+        return PlannedNetworks(made, tuple(name for name, _ in asked), layers, seconds)
     (name, _), *_ = asked
-    return PlannedNetworks(made, _cuts(sketches[name], system, behind, sent))
+    cuts = _cuts(sketches[name], system, behind, sent)
+    return PlannedNetworks(made, (name,), layers, seconds, cuts)
 
 
-def _cuts(network: Any, system: SystemUnits, behind: SystemUnits, link: LinkModel) -> list[LinkSplit]:
+def _cuts(network: Any, system: System, behind: System, link: LinkModel) -> list[LinkSplit]:
     """Of the groups that neither side takes apart, one after the other; on the device each where it takes least."""
-    both = SystemUnits(
-        (*system.names, *behind.names), (*system.accelerators, *behind.accelerators), True, system.issue
+    units = [(unit.name, unit.accelerator) for unit in system.units]
+    own = profile(
+        network, System.of([*units, *((f"{one.name} behind", one.accelerator) for one in behind.units)])
     )
-    own = profile(network, both)
-    count = len(system.names)
-    times, energies = own.graph.times.copy(), own.graph.energies
-    device, machine = [*range(count), count + 1], [count, count + 1]
-    on_device = times[:, device].argmin(1)
-    static = system.static_pj_per_ns
-    edge = [float(times[at, device[unit]]) for at, unit in enumerate(on_device)]
-    edge_pj = [float(energies[at, device[unit]]) + static * edge[at] for at, unit in enumerate(on_device)]
-    cloud = times[:, machine].min(1).tolist()
+    count = len(units)
+    times, energies = own.graph.times, own.graph.energies
+    on_device = times[:, :count].argmin(1)
+    static = static_pj_per_ns(system)
+    edge = [float(times[at, unit]) for at, unit in enumerate(on_device)]
+    edge_pj = [float(energies[at, unit]) + static * edge[at] for at, unit in enumerate(on_device)]
+    cloud = times[:, count:].min(1).tolist()
     return splits(own.graph, edge, cloud, edge_pj, own.inputs, link)
 
 
-def _system(units: Sequence[str], issue: Issue) -> SystemUnits:
-    """The units by name; one that is there twice is numbered."""
-    names = [one for one in units if one != HOST]
-    if not names:
+def _system(units: Sequence[str]) -> System:
+    """Units by name."""
+    try:
+        return System.of((name, None if name == HOST else load_accelerator(name)) for name in units)
+    except InputError as error:
         raise InputError(
-            "a system has an accelerator", location=Location("--unit"), hint="--unit gemmini-default"
-        )
-    if len(names) > _MOST_UNITS:
-        raise InputError(f"a system has at most {_MOST_UNITS} accelerators", location=Location("--unit"))
-    shown = [
-        name if names.count(name) == 1 else f"{name} ({names[: at + 1].count(name)})"
-        for at, name in enumerate(names)
-    ]
-    return SystemUnits(tuple(shown), tuple(load_accelerator(name) for name in names), HOST in units, issue)
+            error.message, location=error.location or Location("--unit"), hint=error.hint
+        ) from None
 
 
 def _demand(text: str) -> tuple[str, Demand]:

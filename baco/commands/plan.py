@@ -13,6 +13,15 @@ from baco.cli.completions import accelerator_completions, network_completions
 
 if TYPE_CHECKING:
     from baco.api.systems import PlannedNetworks
+    from baco.exploration.systems.measured import MeasuredPlan
+
+
+class ReplayEngine(StrEnum):
+    """What runs plans."""
+
+    FUNCTIONAL = "functional"
+    RTL = "rtl"
+    TIMED = "timed"
 
 
 class PlanObjective(StrEnum):
@@ -20,13 +29,6 @@ class PlanObjective(StrEnum):
 
     MAKESPAN = "makespan"
     ENERGY = "energy"
-
-
-class CommandIssue(StrEnum):
-    """Who writes the commands of accelerators."""
-
-    HOST = "host"
-    UNIT = "unit"
 
 
 def plan(
@@ -47,19 +49,20 @@ def plan(
             "-u",
             metavar="ACCELERATOR|host",
             autocompletion=accelerator_completions,
-            help="Again for each of one to four accelerators; host: the host core computes what they can, too.",
+            help="Again for each: one to four accelerators, each with a core of its own; host: a core without.",
         ),
     ],
     out: Path | None = None,
     objective: PlanObjective = PlanObjective.MAKESPAN,
-    issue: CommandIssue = CommandIssue.HOST,
     layers: Count | None = None,
     seconds: Annotated[float, typer.Option(min=0.1, max=3600)] = 20.0,
+    replay: ReplayEngine | None = None,
     cloud: str | None = None,
     link: str | None = None,
     json: bool = False,
 ) -> None:
-    """Plan networks on a system of several accelerators and a host core: what runs where when. All figures are predicted.
+    """Plan networks on a system of several cores with accelerators: what runs where when, as predicted,
+    and with --replay as measured.
 
     A network with a rate begins anew every period, and ends before that or by its deadline; others run once, or `runs` times.
 
@@ -68,16 +71,17 @@ def plan(
     Args:
         out (-o, FOLDER): Write plan.html, with a chart and the times and energies of operators by unit, and plan.json.
         objective: What there is least of, once all deadlines are met.
-        issue: Who writes the accelerators' commands: the host core, as today, or each unit for itself, for which there is no Verilog.
         layers (N): Run repeated blocks only so many times.
         seconds: That the solvers have.
+        replay (ENGINE): Run the plan, one program for all units, compare every operator's results, and with an engine that counts cycles
+            (rtl, timed) show predicted and measured times side by side; without rates, the best single accelerators' own programs, too.
         cloud (ACCELERATOR): With --link: cut the one network between the system and this machine, too.
         link (MB/s,ms,W): Rate, round trip and power of the link before it.
     """
     from baco.api.systems import plan as plan_networks
     from baco.common.files import output_folder
     from baco.common.text import one_line
-    from baco.display.console import print_json, stdout
+    from baco.display.console import print_json, stderr, stdout
 
     if out is not None:
         output_folder(out)
@@ -85,19 +89,24 @@ def plan(
         network,
         unit,
         objective=objective.value,
-        issue=issue.value,
         layers=layers,
         seconds=seconds,
         cloud=cloud,
         link=link,
     )
+    if replay is not None:
+        made = made.replay(replay.value, report=lambda text: stderr().print(one_line(text), highlight=False))
     paths = [] if out is None else made.write(out)
     if json:
         print_json(made.record())
         return
     _show(made)
+    if made.measured is not None:
+        _show_measured(made.measured)
     for path in paths:
         stdout().print(one_line(str(path)), highlight=False, soft_wrap=True)
+    if made.measured is not None and made.measured.wrong:
+        raise typer.Exit(1)
 
 
 def _show(made: PlannedNetworks) -> None:
@@ -142,3 +151,23 @@ def _show(made: PlannedNetworks) -> None:
             f" (device, link, behind), {cut.joule * 1e3:.4g} mJ of the device"
         )
     out.print("\n".join(map(one_line, lines)), highlight=False, soft_wrap=True)
+
+
+def _show_measured(measured: MeasuredPlan) -> None:
+    from baco.common.text import one_line
+    from baco.display.console import stdout
+
+    lines = [
+        f"{measured.checked} operators compared: "
+        + (f"{len(measured.wrong)} wrong" if measured.wrong else "all are right"),
+        *measured.wrong[:5],
+    ]
+    if measured.engine != "functional":
+        lines.append(
+            f"measured ({measured.engine}): {measured.makespan_ns * 1e-6:.5g} ms; predicted {measured.error:+.1%}"
+        )
+        alone = ", ".join(f"{name} {ns * 1e-6:.5g} ms" for name, ns in measured.alone_ns.items())
+        if (speedup := measured.speedup) is not None:
+            lines.append(f"{speedup[1]:.3g} times as fast as {speedup[0]} alone, measured ({alone})")
+        lines += [f"run {number} missed its deadline by {by * 1e-6:.4g} ms" for number, by in measured.late]
+    stdout().print("\n".join(map(one_line, lines)), highlight=False, soft_wrap=True)

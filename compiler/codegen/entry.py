@@ -13,8 +13,8 @@ from baco.compiler.codegen.llvm_text import quoted_symbol
 _SIGNED, _FLOAT = 0x10, 0x20
 
 
-def entry_ir(entry: str, buffers: Sequence[Buffer], checked: Sequence[Buffer]) -> str:
-    """LLVM IR text of `baco_main`, to stand behind the module's own."""
+def entry_ir(entries: Sequence[str], buffers: Sequence[Buffer], checked: Sequence[Buffer]) -> str:
+    """LLVM IR text of `baco_main`, to stand behind the module's own: every hart runs its entry, and hart 0 checks then."""
     lines = [f"@{buffer.symbol} = external global i8, align 64" for buffer in buffers]
     for buffer in checked:
         name = buffer.name.encode() + b"\0"
@@ -31,11 +31,15 @@ def entry_ir(entry: str, buffers: Sequence[Buffer], checked: Sequence[Buffer]) -
         lines.append(f"@checks = private constant [{len(checked)} x %check] [{rows}]")
         lines.append("declare i32 @check_buffers(ptr, i64)")
     arguments = ", ".join(f"i64 ptrtoint (ptr @{buffer.symbol} to i64)" for buffer in buffers)
-    lines += [
-        "define i32 @baco_main() nounwind {",
-        f"  call void {quoted_symbol(entry)}({arguments}) noinline",
-        '  call void asm sideeffect "fence", "~{memory}"()',
-    ]
+    calls = [f"  call void {quoted_symbol(entry)}({arguments}) noinline" for entry in entries]
+    lines.append(f"define i32 @baco_main({'i64 %hart' if calls[1:] else ''}) nounwind {{")
+    if calls[1:]:
+        harts = " ".join(f"i64 {hart}, label %hart{hart}" for hart in range(1, len(calls)))
+        lines.append(f"  switch i64 %hart, label %hart0 [ {harts} ]")
+        for hart, call in enumerate(calls[1:], 1):
+            lines += [f"hart{hart}:", call, "  ret i32 0"]
+        lines.append("hart0:")
+    lines += [calls[0], '  call void asm sideeffect "fence", "~{memory}"()']
     if checked:
         lines.append(f"  %wrong = call i32 @check_buffers(ptr @checks, i64 {len(checked)})")
     lines += [f"  ret i32 {'%wrong' if checked else '0'}", "}", ""]

@@ -11,6 +11,7 @@ import numpy as np
 
 from baco.accel.config import Accelerator
 from baco.accel.elf_note import SECTION, note_bytes
+from baco.accel.system import System
 from baco.common.errors import InputError
 from baco.common.scratch import scratch_folder
 from baco.compiler.codegen.buffer import Buffer, Role
@@ -77,6 +78,7 @@ class Program:
         checked: whether it compares its results itself.
         requirement: least hardware by name, where it is known.
         labels: addresses of other symbols that `build_program` was asked for.
+        system: of several units, if it is for one; `accelerator` is then the first there.
     """
 
     name: str
@@ -88,6 +90,12 @@ class Program:
     checked: bool = False
     requirement: Mapping[str, int] | None = None
     labels: Mapping[str, int] = field(default_factory=dict)
+    system: System | None = None
+
+    @property
+    def machine(self) -> Accelerator | System:
+        """What it runs on."""
+        return self.system or self.accelerator
 
     def buffer(self, name: str) -> Buffer:
         """The buffer of that name. Raises InputError when there is none."""
@@ -120,6 +128,8 @@ def build_program(
     buffers: Sequence[Buffer],
     accelerator: Accelerator,
     *,
+    system: System | None = None,
+    others: Sequence[str] = (),
     check: bool = False,
     name: str | None = None,
     sources: Mapping[str, str] | None = None,
@@ -136,7 +146,9 @@ def build_program(
         module: at the `instgem` or `llvm` level; lowered in place.
         entry: a function of it that takes one i64 a buffer.
         buffers: their data go into the ELF file.
-        accelerator: its hash goes into the file.
+        accelerator: its hash goes into the file, or that of the system.
+        system: that the program is for, if it is for one.
+        others: functions of the same arguments that harts 1, 2... of the system run.
         check: compare every buffer that has `expected` at the end; print the first wrong element of each and exit
             with 1 if any is wrong.
         name: of the program; default: the entry's.
@@ -157,9 +169,10 @@ def build_program(
     _check_names(module, buffers)
     text = lower_to_ir(module, observe)
     checked = [buffer for buffer in buffers if check and buffer.expected is not None]
-    text += "\n" + entry_ir(entry, buffers, checked)
+    text += "\n" + entry_ir((entry, *others), buffers, checked)
     with scratch_folder() as folder:
-        elf = _build(folder, text, sources or {}, _sections(buffers, checked, accelerator, slack_bytes))
+        sections = _sections(buffers, checked, system or accelerator, slack_bytes)
+        elf = _build(folder, text, sources or {}, sections, harts=bool(others))
     addresses = elf_symbols(elf)
     return Program(
         name=name or entry,
@@ -171,6 +184,7 @@ def build_program(
         checked=check,
         requirement=requirement,
         labels={label: addresses[label] for label in labels},
+        system=system,
     )
 
 
@@ -183,21 +197,23 @@ def program_assembly(ir: str) -> str:
         return target.read_text(encoding="utf-8")
 
 
-def _build(folder: Path, ir: str, sources: Mapping[str, str], sections: Sequence[DataSection]) -> bytes:
+def _build(
+    folder: Path, ir: str, sources: Mapping[str, str], sections: Sequence[DataSection], *, harts: bool
+) -> bytes:
     (folder / "program.ll").write_text(ir, encoding="utf-8")
     compile_source(folder / "program.ll", folder / "program.o")
     with open(folder / "data.o", "wb") as file:
         file.writelines(data_object(sections))
     target = folder / "program.elf"
     objects = [folder / "program.o", *kept_objects(sources), folder / "data.o"]
-    link_program([*runtime_objects(), *objects], target)
+    link_program([*runtime_objects(harts=harts), *objects], target)
     return target.read_bytes()
 
 
 def _sections(
-    buffers: Sequence[Buffer], checked: Sequence[Buffer], accelerator: Accelerator, slack: int
+    buffers: Sequence[Buffer], checked: Sequence[Buffer], machine: Accelerator | System, slack: int
 ) -> list[DataSection]:
-    note = note_bytes(accelerator.config_hash)
+    note = note_bytes(machine.config_hash)
     filled = [buffer for buffer in buffers if _starts_filled(buffer)]
     rest = [buffer for buffer in buffers if not _starts_filled(buffer)]
     sections = [

@@ -37,13 +37,20 @@ def composed(name: str, parts: Sequence[QuantisedNetwork]) -> QuantisedNetwork:
 
 def _numbered(part: QuantisedNetwork, number: int) -> QuantisedNetwork:
     """Values and operators under names that no other part has."""
-    named = _with_values(part, {name: f"{number}:{name}" for name in part.values})
+    named = prefixed(part, f"{number}:")
     outputs = named.outputs
     return replace(
         named,
-        operators=tuple(replace(op, name=f"{number}:{op.name}") for op in named.operators),
         tensors={f"{number}:{name}": output for name, output in outputs.items() if isinstance(output, View)},
     )
+
+
+def prefixed(part: QuantisedNetwork, prefix: str, constants: str | None = None) -> QuantisedNetwork:
+    """Values and operators behind a prefix, constants behind another one where it is given."""
+    fixed = prefix if constants is None else constants
+    names = {name: (fixed if name in part.constants else prefix) + name for name in part.values}
+    named = _with_values(part, names)
+    return replace(named, operators=tuple(replace(op, name=prefix + op.name) for op in named.operators))
 
 
 def _with_values(part: QuantisedNetwork, new: Mapping[str, str]) -> QuantisedNetwork:

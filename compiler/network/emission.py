@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp, UnitAttr, i64
@@ -42,6 +42,13 @@ def emit_network(
     The entry `network` takes the addresses of the placement's buffers. It has the symbols of `step_labels`.
     """
     module = ModuleOp([])
+    emit_functions(module, lowered, accelerator)
+    waits = emit_entry(module, ENTRY, lowered.steps, placement, step_labels(len(lowered.steps)))
+    return module, waits
+
+
+def emit_functions(module: ModuleOp, lowered: LoweredNetwork, accelerator: Accelerator) -> None:
+    """Append the functions that run on the accelerator."""
     for name, layer in lowered.layers.items():
         _append(module, _emit_layer(name, layer, accelerator))
     for name, group in lowered.groups.items():
@@ -49,8 +56,20 @@ def emit_network(
         _append(module, unit.emit(name, group.group, group.schedule, accelerator).finish())
     for name, code in sorted(lowered.codes.items(), key=lambda known: KINDS.index(known[1].kinds)):
         _append(module, code.emit(name, accelerator))
-    _declare(module, lowered.steps)
-    entry = Emitter(ENTRY, [buffer.name for buffer in placement.buffers], module)
+
+
+def emit_entry(
+    module: ModuleOp, name: str, steps: Sequence[Step], placement: Placement, labels: Sequence[str]
+) -> tuple[bool, ...]:
+    """Append a function that calls steps in order, and takes the addresses of the placement's buffers.
+
+    Args:
+        labels: symbols of the steps, and of the end.
+
+    Returns for each step whether there is a fence before it.
+    """
+    _declare(module, steps)
+    entry = Emitter(name, [buffer.name for buffer in placement.buffers], module)
     waits = fences(
         StepAccess(
             [placement.span(view) for view in step.reads],
@@ -59,7 +78,7 @@ def emit_network(
             step.host,
             step.waits,
         )
-        for step in lowered.steps
+        for step in steps
     )
 
     def number(argument: Argument) -> Number:
@@ -68,15 +87,16 @@ def emit_network(
         buffer, offset = placement.address(argument)
         return entry.add(entry.arguments[buffer], offset)
 
-    *labels, end = step_labels(len(lowered.steps))
-    for step, wait, label in zip(lowered.steps, waits, labels, strict=True):
+    *labels, end = labels
+    for step, wait, label in zip(steps, waits, labels, strict=True):
         if wait:
             entry.fence()
         _label(entry, label)
         entry.call(step.function, [number(argument) for argument in step.arguments])
     entry.fence()
     _label(entry, end)
-    return entry.finish(), tuple(waits)
+    entry.finish()
+    return tuple(waits)
 
 
 def _label(entry: Emitter, name: str) -> None:

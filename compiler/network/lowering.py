@@ -513,9 +513,19 @@ class _OnHost(Lowering):
         """Append the call of an operator, by itself."""
         self._operator, self._table = op.name, None
         try:
-            self._on_host(op, "all is the host's")
+            if isinstance(op, Convolution) and op.pool is not None:
+                self._pool_afterwards(op)
+            else:
+                stored = self._as_stored(op) if isinstance(op, Normalisation) else op
+                self._on_host(stored, "all is the host's")
         except InfeasibleError as error:
             self._note(op.name, str(error))
+
+    def _convolution(self, op: Convolution) -> None:
+        self._on_host(op, "all is the host's")
+
+    def _max_pool(self, op: MaxPool) -> None:
+        self._on_host(op, "all is the host's")
 
 
 def _has_rows(view: View) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +94,7 @@ class NetworkProgram:
             f"{len(self.network.operators)} operators: {on_accelerator} calls of {called} on the accelerator,"
             f" {len(lowered.steps) - on_accelerator} calls of the host, {self.fences} fences",
             f"constants {self.image.nbytes:,} bytes, activations {self.memory.nbytes:,} bytes"
-            f" (least {self.memory.live_bytes:,}, without sharing {self.memory.total_bytes:,})",
+            f" (least {self.memory.live_bytes or 0:,}, without sharing {self.memory.total_bytes:,})",
         ]
         for name, code in lowered.layers.items():
             calls = sum(step.function == name for step in lowered.steps)
@@ -188,7 +188,7 @@ def network_code(
         lowered = lower_network(network, accelerator, schedule, groups, combinations)
     if check_layers:
         add_checks(lowered, reference or {})
-    memory = plan_memory(_lifetimes(lowered))
+    memory = plan_memory(lifetimes(lowered))
     placement = place(lowered, memory, data or {}, reference or {})
     module, waits = emit_network(lowered, placement, accelerator)
     return NetworkCode(module, lowered, memory, placement, waits)
@@ -248,7 +248,7 @@ def compile_network(
         name=network.name,
         sources=host_sources(code.lowered.sources),
         requirement=_requirement(code.lowered, accelerator),
-        slack_bytes=_slack_bytes(code.lowered, accelerator),
+        slack_bytes=slack_bytes(code.lowered, accelerator),
         labels=step_labels(len(code.lowered.steps)),
         observe=observe,
     )
@@ -276,7 +276,7 @@ def network_library(code: NetworkCode, accelerator: Accelerator, name: str) -> C
         accelerator,
         name=name,
         sources=host_sources(code.lowered.sources),
-        slack_bytes=_slack_bytes(code.lowered, accelerator),
+        slack_bytes=slack_bytes(code.lowered, accelerator),
         notes=_seen_as(network, code.placement),
         scales={buffer: (one.scale, one.zero) for buffer, one in stored.items() if one.dtype == "int8"},
     )
@@ -317,25 +317,31 @@ def host_sources(files: Mapping[str, str]) -> dict[str, str]:
     return {**{name: (folder / name).read_text(encoding="utf-8") for name in headers}, **texts}
 
 
-def _lifetimes(lowered: LoweredNetwork) -> list[Lifetime]:
-    first: dict[str, int] = {}
-    last: dict[str, int] = {}
-    for number, step in enumerate(lowered.steps):
-        for one in (*step.reads, *step.writes):
-            first.setdefault(one.value, number)
-            last[one.value] = number
+def lifetimes(
+    lowered: LoweredNetwork, done: Sequence[tuple[int, ...]] | None = None, units: Sequence[int] | None = None
+) -> list[Lifetime]:
+    """When values are needed that operators hand to each other.
+
+    Args:
+        done: by step, how many steps of every unit are done before it; by default those that come before it on the one unit.
+        units: by step, which unit runs it.
+    """
+    done = [(number,) for number in range(len(lowered.steps))] if done is None else done
+    units = [0] * len(done) if units is None else units
+    life: dict[str, Lifetime] = {}
     in_parts = lowered.replaced_parts()
+    for step, before, unit in zip(lowered.steps, done, units, strict=True):
+        behind = tuple(count + 1 if at == unit else 0 for at, count in enumerate(before))
+        for one in (*step.reads, *step.writes):
+            value, replaced = lowered.values[one.value], lowered.in_place.get(one.value)
+            known = life.get(one.value) or Lifetime(
+                one.value, _nbytes(value), before, behind, replaced, replaced in in_parts, unit
+            )
+            life[one.value] = replace(
+                known, done=tuple(map(min, known.done, before)), over=tuple(map(max, known.over, behind))
+            )
     return [
-        Lifetime(
-            name,
-            _nbytes(value),
-            first[name],
-            last[name],
-            replaced := lowered.in_place.get(name),
-            by_parts=replaced in in_parts,
-        )
-        for name, value in lowered.values.items()
-        if value.role == "intermediate" and name in first
+        life[name] for name, value in lowered.values.items() if value.role == "intermediate" and name in life
     ]
 
 
@@ -362,7 +368,7 @@ def _requirement(lowered: LoweredNetwork, accelerator: Accelerator) -> dict[str,
     return found
 
 
-def _slack_bytes(lowered: LoweredNetwork, accelerator: Accelerator) -> int:
+def slack_bytes(lowered: LoweredNetwork, accelerator: Accelerator) -> int:
     """Bytes that commands may read behind an operand: LOOP_WS fetches whole blocks of B's rows (instruction set, 7)."""
     pitches = [code.layer.weight.pitch for code in lowered.layers.values()]
     merged = [one.group for one in lowered.groups.values() if isinstance(one.group, MergedProducts)]

@@ -14,10 +14,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from baco.accel.system import System
 from baco.common.errors import InputError
 from baco.exploration.systems.task_graph import Edge, TaskGraph
 from baco.exploration.systems.timetable import Timetable
-from baco.exploration.systems.unit_profile import SystemUnits, UnitProfile
+from baco.exploration.systems.unit_profile import UnitProfile, static_pj_per_ns
 
 #: Tasks of a hyperperiod at most.
 _MOST_TASKS = 3000
@@ -108,7 +109,7 @@ def hyperperiod_ns(demands: Sequence[Demand]) -> Fraction | None:
     )
 
 
-def mix(profiles: Sequence[UnitProfile], demands: Sequence[Demand], system: SystemUnits) -> Mix:
+def mix(profiles: Sequence[UnitProfile], demands: Sequence[Demand], system: System) -> Mix:
     """Raises InputError for rates whose common multiple has too many tasks."""
     whole = hyperperiod_ns(demands)
     counts = [
@@ -137,13 +138,13 @@ def mix(profiles: Sequence[UnitProfile], demands: Sequence[Demand], system: Syst
             first += count
     graph = TaskGraph(
         tuple(names),
-        system.units,
+        tuple(unit.name for unit in system.units),
         np.concatenate([one.times for one in parts]),
         edges,
         energies=np.concatenate([one.energies for one in parts]),
         shared=np.concatenate([one.shared for one in parts], axis=1),
         ready=np.concatenate(ready),
         deadlines=np.concatenate(deadlines),
-        static=system.static_pj_per_ns,
+        static=static_pj_per_ns(system),
     )
     return Mix(graph, tuple(runs), None if whole is None else float(whole))

@@ -9,6 +9,7 @@ from baco.common.page import html_cards, html_table, page
 from baco.common.text import html_text
 from baco.common.units import si
 from baco.exploration.systems.link import LinkSplit
+from baco.exploration.systems.measured import MeasuredPlan
 from baco.exploration.systems.system_plan import SystemPlan, solver_rows, unit_rows
 
 _STYLE = """
@@ -21,12 +22,14 @@ _COLOURS = ("#3b7dd8", "#e08a1e", "#3a9a5b", "#b5519c", "#7a6bd0", "#c94f4f", "#
 _LEFT, _WIDTH, _LANE = 150, 1000, 34
 
 
-def plan_page(plan: SystemPlan, splits: list[LinkSplit] | None = None) -> str:
-    """The page, as HTML; names from outside are escaped."""
+def plan_page(
+    plan: SystemPlan, splits: list[LinkSplit] | None = None, measured: MeasuredPlan | None = None
+) -> str:
+    """The page, as HTML; names from outside are escaped. Where the plan was `measured`, both stand side by side."""
     body = [
-        f'<ul class="cards">{html_cards(_cards(plan))}</ul>',
+        f'<ul class="cards">{html_cards([*_cards(plan), *_measured_cards(measured)])}</ul>',
         "<section><h2>When what runs where</h2>",
-        f"<figure>{gantt(plan)}</figure>",
+        f"<figure>{gantt(plan, measured)}</figure>",
         html_table(
             ("unit", "groups", "busy, ms", "of the makespan"),
             [
@@ -44,7 +47,7 @@ def plan_page(plan: SystemPlan, splits: list[LinkSplit] | None = None) -> str:
             caption="Predicted, the plan first",
         ),
         "</section>",
-        *_tables(plan),
+        *_tables(plan, measured),
     ]
     if splits is not None:
         body.append(f"<section><h2>Cuts</h2>{_cut_table(plan, splits)}</section>")
@@ -52,8 +55,10 @@ def plan_page(plan: SystemPlan, splits: list[LinkSplit] | None = None) -> str:
     return page(
         title=f"Plan of {names}",
         brand="plan",
-        heading=f"{names} on {', '.join(plan.system.names)} and the host core",
-        subheading="All times and energies are predicted; no run of this plan on RTL exists.",
+        heading=f"{names} on {', '.join(plan.mix.graph.units)}",
+        subheading="All times and energies are predicted; this plan has not run."
+        if measured is None
+        else f"Energies are predicted; times are predicted, and measured ({measured.engine}).",
         body="".join(body),
         styles=[_STYLE],
     )
@@ -72,11 +77,27 @@ def _cards(plan: SystemPlan) -> Iterator[tuple[str, str, str]]:
         yield "deadlines", "missed" if plan.late else "met", words
 
 
-def gantt(plan: SystemPlan) -> str:
-    """Lanes of units, a bar a group, as SVG."""
-    units, timetable = plan.system.units, plan.timetable
-    span = max(timetable.makespan, plan.mix.hyperperiod_ns or 0.0) or 1.0
-    height = _LANE * len(units) + 42
+def _measured_cards(measured: MeasuredPlan | None) -> Iterator[tuple[str, str, str]]:
+    if measured is None:
+        return
+    right = f"{len(measured.wrong)} of them wrong" if measured.wrong else "all right"
+    yield "compared", f"{measured.checked} operators", right
+    if measured.engine == "functional":
+        return
+    told = f"measured ({measured.engine}); predicted {measured.error:+.1%}"
+    yield "makespan", f"{measured.makespan_ns * 1e-6:.4g} ms", told
+    if (speedup := measured.speedup) is not None:
+        yield "speedup", f"{speedup[1]:.3g}", f"over {speedup[0]} alone, measured"
+
+
+def gantt(plan: SystemPlan, measured: MeasuredPlan | None = None) -> str:
+    """Lanes of units, a bar a group, as SVG; a second lane of each where the plan was measured."""
+    units, timetable = plan.mix.graph.units, plan.timetable
+    rows = [("", timetable.starts, timetable.finishes)]
+    if measured is not None:
+        rows.append((", measured", measured.starts_ns, measured.finishes_ns))
+    span = max(*(max(ends, default=0.0) for *_, ends in rows), plan.mix.hyperperiod_ns or 0.0) or 1.0
+    height = _LANE * len(units) * len(rows) + 42
 
     def across(time: float) -> float:
         return _LEFT + _WIDTH * time / span
@@ -88,18 +109,21 @@ def gantt(plan: SystemPlan) -> str:
         shapes.append(f'<text x="{x:.1f}" y="{height - 6}" text-anchor="middle">{tick:g} ms</text>')
     for at, name in enumerate(units):
         label = name if len(name) <= 22 else f"{name[:10]}…{name[-11:]}"
-        shapes.append(f'<text x="0" y="{20 + _LANE * at + 21}">{html_text(label)}</text>')
+        shapes.append(f'<text x="0" y="{20 + _LANE * len(rows) * at + 21}">{html_text(label)}</text>')
+        if measured is not None:
+            shapes.append(f'<text x="0" y="{20 + _LANE * (2 * at + 1) + 21}">measured</text>')
     for run in plan.mix.runs:
         own = plan.profiles[run.network]
         for at, task in enumerate(run.tasks):
-            start, finish = timetable.starts[task], timetable.finishes[task]
-            told = f"{own.network} run {run.run + 1}: {own.graph.names[at]}, {start * 1e-6:.4g} to {finish * 1e-6:.4g} ms"
-            shapes.append(
-                f'<rect x="{across(start):.2f}" y="{20 + _LANE * timetable.units[task] + 5}"'
-                f' width="{max(across(finish) - across(start), 0.3):.2f}" height="{_LANE - 10}"'
-                f' fill="{_COLOURS[run.network % len(_COLOURS)]}" fill-opacity="{1.0 if run.run % 2 == 0 else 0.7}">'
-                f"<title>{html_text(told)}</title></rect>"
-            )
+            for row, (what, starts, finishes) in enumerate(rows):
+                start, finish = starts[task], finishes[task]
+                told = f"{own.network} run {run.run + 1}: {own.graph.names[at]}, {start * 1e-6:.4g} to {finish * 1e-6:.4g} ms{what}"
+                shapes.append(
+                    f'<rect x="{across(start):.2f}" y="{20 + _LANE * (len(rows) * timetable.units[task] + row) + 5}"'
+                    f' width="{max(across(finish) - across(start), 0.3):.2f}" height="{_LANE - 10}"'
+                    f' fill="{_COLOURS[run.network % len(_COLOURS)]}" fill-opacity="{1.0 if run.run % 2 == 0 else 0.7}">'
+                    f"<title>{html_text(told)}</title></rect>"
+                )
     for number, own in enumerate(plan.profiles):
         x = _LEFT + 160 * number
         colour = _COLOURS[number % len(_COLOURS)]
@@ -118,7 +142,7 @@ def _ticks(span: float) -> list[float]:
     return [step * n for n in range(int(span / step) + 1)]
 
 
-def _tables(plan: SystemPlan) -> Iterator[str]:
+def _tables(plan: SystemPlan, measured: MeasuredPlan | None) -> Iterator[str]:
     """Of every network, its groups by unit."""
     for number, own in enumerate(plan.profiles):
         first = next(run for run in plan.mix.runs if run.network == number)
@@ -130,21 +154,30 @@ def _tables(plan: SystemPlan) -> Iterator[str]:
                     "" if own.graph.times[at, unit] == math.inf else f"{energy * 1e-3:,.1f}"
                     for unit, energy in enumerate(own.graph.energies[at].tolist())
                 ),
-                plan.system.units[plan.timetable.units[first.tasks[at]]],
+                plan.mix.graph.units[plan.timetable.units[first.tasks[at]]],
+                *(_compared(plan, measured, first.tasks[at]) if measured is not None else ()),
             )
             for at, name in enumerate(own.graph.names)
         ]
-        units = plan.system.units
+        units = plan.mix.graph.units
         heads = (
             "group",
             *(f"{unit}, µs" for unit in units),
             *(f"{unit}, nJ" for unit in units),
             "planned on",
+            *(("planned, µs", "measured, µs", "error") if measured is not None else ()),
         )
         yield f"<section><h2>{html_text(own.network)}</h2>"
-        numeric = range(1, 2 * len(units) + 1)
+        numeric = [*range(1, 2 * len(units) + 1), *range(2 * len(units) + 2, len(heads))]
         caption = "Groups by unit, each alone, predicted; planned is the first run. Empty: the unit cannot"
         yield html_table(heads, rows, numeric, caption=caption) + "</section>"
+
+
+def _compared(plan: SystemPlan, measured: MeasuredPlan, task: int) -> tuple[str, str, str]:
+    """(µs that a task was planned to take beside the others, measured µs, how far the plan is off)."""
+    planned = plan.timetable.finishes[task] - plan.timetable.starts[task]
+    took = measured.finishes_ns[task] - measured.starts_ns[task]
+    return f"{planned * 1e-3:,.2f}", f"{took * 1e-3:,.2f}", f"{planned / took - 1:+.1%}" if took else ""
 
 
 def _cut_table(plan: SystemPlan, splits: list[LinkSplit]) -> str:

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from baco.accel.system import System
 from baco.exploration.systems.mix import Demand, Mix, PlannedRun, mix
 from baco.exploration.systems.planner import PlannedSystem, plan_graph
 from baco.exploration.systems.task_graph import Goal
 from baco.exploration.systems.timetable import Timetable
-from baco.exploration.systems.unit_profile import SystemUnits, UnitProfile
+from baco.exploration.systems.unit_profile import UnitProfile
 
 Objective = Literal["makespan", "energy"]
 
@@ -21,14 +22,14 @@ class SystemPlan:
     """Which unit of a system runs which group of which network when, as predicted.
 
     Attributes:
-        system: accelerators and host core.
+        system: units that there are.
         profiles, demands: of the networks.
         mix: their runs.
         objective: what there is least of, once deadlines are met.
         planned: the plan, and what is proven of it.
     """
 
-    system: SystemUnits
+    system: System
     profiles: tuple[UnitProfile, ...]
     demands: tuple[Demand, ...]
     mix: Mix
@@ -51,15 +52,14 @@ class SystemPlan:
         return tuple(one for one in self.mix.runs if one.is_late(self.timetable))
 
     def alone(self) -> dict[str, tuple[float, float]]:
-        """(ns, pJ) by accelerator: all runs one after the other by its own programs, without the other units; the host core computes what
-        these programs leave to it."""
+        """(ns, pJ) by unit with an accelerator: all runs one after the other by its own programs, without the other units."""
         counts = [sum(run.network == number for run in self.mix.runs) for number in range(len(self.profiles))]
         return {
             name: (
                 math.fsum(n * own.alone_ns[name] for n, own in zip(counts, self.profiles, strict=True)),
                 math.fsum(n * own.alone_pj[name] for n, own in zip(counts, self.profiles, strict=True)),
             )
-            for name in self.system.names
+            for name in self.profiles[0].alone_ns
         }
 
     def saving(self) -> tuple[str, float] | None:
@@ -101,19 +101,16 @@ class SystemPlan:
         return {
             "evidence": "predicted",
             "objective": self.objective,
-            "issue": self.system.issue,
             "units": [
                 {
-                    "unit": name,
-                    "accelerator": None if own is None else own.config_hash,
+                    "unit": unit.name,
+                    "accelerator": None if unit.accelerator is None else unit.accelerator.config_hash,
                     "busy_ms": busy * 1e-6,
                 }
-                for name, own, busy in zip(
-                    self.system.units, (*self.system.accelerators, None), self.busy_ns(), strict=True
-                )
+                for unit, busy in zip(self.system.units, self.busy_ns(), strict=True)
             ],
             "networks": [
-                _network(own, demand, self.system.units)
+                _network(own, demand, graph.units)
                 for own, demand in zip(self.profiles, self.demands, strict=True)
             ],
             "makespan_ms": plan.makespan * 1e-6,
@@ -183,7 +180,7 @@ def _network(own: UnitProfile, demand: Demand, units: Sequence[str]) -> dict[str
 def plan_system(
     profiles: Sequence[UnitProfile],
     demands: Sequence[Demand],
-    system: SystemUnits,
+    system: System,
     *,
     objective: Objective = "makespan",
     seconds: float = 20.0,
@@ -199,7 +196,7 @@ def unit_rows(plan: SystemPlan) -> list[tuple[str, int, float, float]]:
     span = plan.timetable.makespan or 1.0
     return [
         (name, plan.timetable.units.count(at), busy * 1e-6, busy / span)
-        for at, (name, busy) in enumerate(zip(plan.system.units, plan.busy_ns(), strict=True))
+        for at, (name, busy) in enumerate(zip(plan.mix.graph.units, plan.busy_ns(), strict=True))
     ]
 
 

@@ -1,18 +1,13 @@
 """What every group of a network takes on every unit of a system, as predicted.
 
-A unit is an accelerator or the host core. A network is lowered for each of them as it is compiled; its groups are the least sets of
-operators that no unit takes apart, since some run several operators as one. What a group takes is the sum of its steps'
-predictions (`baco.compiler.network.prediction`), in nanoseconds at the unit's clock; by the host core, where an accelerator's program
-computes nothing of the group on the accelerator.
-
-What tasks on different units share:
-
-* the host core, which writes the accelerators' commands: of a layer what the latency model says that it is busy; of other work of an
-  accelerator all its time; of the host's own functions theirs. With units that read their commands themselves (`issue="unit"`), nothing of the commands.
-* the channel of main memory: bytes over the largest of the units' rates.
+A unit is a core with an accelerator, or a core alone. A network is lowered for each of them as it is compiled; its groups are the least
+sets of operators that no unit takes apart, since some run several operators as one. What a group takes is the sum of its steps'
+predictions (`baco.compiler.network.prediction`), in nanoseconds at the unit's clock, those of its core between the accelerator's
+included.
 
 All units work on one main memory: a group's operands come from there and its results go there, which is part of what it takes, by an
-accelerator's DMA or the host's cache lines. So a result costs a group on another unit nothing beyond that.
+accelerator's DMA or a core's cache lines. So a result costs a group on another unit nothing beyond that. What tasks on different units
+share is the channel of main memory: bytes over the largest of the units' rates.
 """
 
 from __future__ import annotations
@@ -21,11 +16,11 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from baco.accel.config import Accelerator
+from baco.accel.system import HOST, System
 from baco.common.errors import InfeasibleError
 from baco.compiler.analysis.traffic import channel_bytes_per_cycle
 from baco.compiler.host_core import LINE_BYTES
@@ -38,54 +33,27 @@ from baco.compiler.network.program import default_choices
 from baco.compiler.network.steps import ByteRange, region
 from baco.compiler.ops.operator import itemsize
 from baco.exploration.cost.schedules import schedule_costs
-from baco.exploration.systems.task_graph import Edge, Floats, TaskGraph
+from baco.exploration.systems.task_graph import Edge, TaskGraph
 
-#: How units get their commands: the host core writes them while a layer runs, or a unit reads them itself.
-Issue = Literal["host", "unit"]
 #: The resources that tasks share, in the order of `TaskGraph.shared`.
-SHARED = ("host core", "memory channel")
-HOST = "host"
+SHARED = ("memory channel",)
 
 
-@dataclass(frozen=True)
-class SystemUnits:
-    """A system: accelerators on one main memory, and a host core.
+def channel_gb_s(system: System) -> float:
+    """Of main memory: the fastest that any unit is told of."""
+    return max(channel_bytes_per_cycle(one) * one.clock_mhz * 1e-3 for one in system.accelerators)
 
-    Attributes:
-        names: of the accelerators, as they are shown.
-        accelerators: of them, one to four.
-        host: whether the host core computes groups, too, beside those that no accelerator can.
-        issue: how units get commands.
 
-    The host core is that of the first accelerator, and has its clock.
-    """
-
-    names: tuple[str, ...]
-    accelerators: tuple[Accelerator, ...]
-    host: bool = True
-    issue: Issue = "host"
-
-    @property
-    def units(self) -> tuple[str, ...]:
-        """Names, that of the host core last."""
-        return (*self.names, HOST)
-
-    @property
-    def channel_gb_s(self) -> float:
-        """Of main memory: the fastest that any unit is told of."""
-        return max(channel_bytes_per_cycle(one) * one.clock_mhz * 1e-3 for one in self.accelerators)
-
-    @property
-    def static_pj_per_ns(self) -> float:
-        """What all accelerators take for being there, and the memory interface once."""
-        interfaces = [
-            one.energy.memory_pj_per_cycle(one.dram_bytes_per_cycle) * one.clock_mhz * 1e-3
-            if one.static_pj(1.0)
-            else 0.0
-            for one in self.accelerators
-        ]
-        own = sum(one.static_pj(1.0) * one.clock_mhz * 1e-3 for one in self.accelerators)
-        return own - sum(interfaces) + max(interfaces)
+def static_pj_per_ns(system: System) -> float:
+    """What all accelerators take for being there, and the memory interface once."""
+    interfaces = [
+        one.energy.memory_pj_per_cycle(one.dram_bytes_per_cycle) * one.clock_mhz * 1e-3
+        if one.static_pj(1.0)
+        else 0.0
+        for one in system.accelerators
+    ]
+    own = sum(one.static_pj(1.0) * one.clock_mhz * 1e-3 for one in system.accelerators)
+    return own - sum(interfaces) + max(interfaces)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +65,10 @@ class UnitProfile:
         operators: of every group, by name.
         graph: groups as tasks: nanoseconds, picojoules, bytes.
         inputs: bytes of each of the network's, and the last group that reads it.
-        alone_ns, alone_pj: by accelerator, of its own program with what the host does in it, one step after the other, its own static energy
-            included.
+        alone_ns, alone_pj: by unit with an accelerator, of its own program, one step after the other, its own static energy included.
+        fused: the network as it is lowered.
+        lowered: by unit, all of it.
+        steps: by group and unit, numbers of its steps there; nothing where the unit cannot run it.
     """
 
     network: str
@@ -107,114 +77,113 @@ class UnitProfile:
     inputs: tuple[tuple[float, int], ...]
     alone_ns: Mapping[str, float]
     alone_pj: Mapping[str, float]
+    fused: QuantisedNetwork | None = None
+    lowered: tuple[LoweredNetwork, ...] = ()
+    steps: tuple[tuple[tuple[int, ...], ...], ...] = ()
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Of a step's operators: time and what it needs of what is shared (nanoseconds), energy (picojoules)."""
+    """Of a step's operators: its number, time and what it needs of the memory channel (nanoseconds), energy (picojoules)."""
 
+    step: int
     operators: frozenset[str]
-    accelerator: bool
     time: float
-    host: float
     memory: float
     energy: float
 
 
-def profile(network: QuantisedNetwork, system: SystemUnits) -> UnitProfile:
+def profile(network: QuantisedNetwork, system: System) -> UnitProfile:
     """Raises InfeasibleError for a network that one of the accelerators' programs cannot compute."""
     network = fused_elements(network)  # as every program has it
-    programs = [_parts(network, machine, system) for machine in system.accelerators]
-    first = system.accelerators[0]
-    alone = lower_on_host(network, first, default_choices(first)[0])
-    on_host = list(_steps(alone, first, system))
-    groups = _groups(network, programs)
+    known: dict[str, LoweredNetwork] = {}
+    lowered, programs = [], []
+    for unit in system.units:
+        machine = unit.accelerator or system.accelerators[0]
+        key = machine.config_hash if unit.accelerator else HOST
+        if key not in known:
+            known[key] = _lower(network, machine, accelerator=unit.accelerator is not None)
+        lowered.append(known[key])
+        whole = unit.accelerator is not None
+        programs.append(list(_parts(known[key], machine, channel_gb_s(system), whole=whole)))
+    groups = _groups(network, lowered, programs)
     place = {name: at for at, names in enumerate(groups) for name in names}
-    table = np.full((4, len(groups), len(system.units)), np.inf)
-    for unit, parts in enumerate(programs):
+    time, memory, energy = (np.full((len(groups), len(system.units)), np.inf) for _ in range(3))
+    steps: list[list[tuple[int, ...]]] = [[() for _ in system.units] for _ in groups]
+    for unit_at, parts in enumerate(programs):
+        computed = {name for part in parts for name in part.operators}
         for at, own in _by_group(parts, place).items():
-            computed = any(part.accelerator for part in own)
-            # the host core runs what an accelerator's program leaves to it
-            _enter(table, at, unit if computed else len(programs), own)
-    computed_there = {name for part in on_host for name in part.operators}
-    for at, own in _by_group(on_host, place).items():
-        if computed_there.issuperset(groups[at]) and (system.host or np.isinf(table[0, at]).all()):
-            _enter(table, at, len(programs), own)
-    time, host, memory, energy = table
-    shared = np.stack([np.minimum(host, time), np.minimum(memory, time)])
+            if not computed.issuperset(groups[at]):
+                continue  # a core alone has no function for some
+            steps[at][unit_at] = tuple(part.step for part in own)
+            for table, name in ((time, "time"), (memory, "memory"), (energy, "energy")):
+                table[at, unit_at] = sum(getattr(part, name) for part in own)
+    able = np.isfinite(time)
     graph = TaskGraph(
         tuple(_label(names) for names in groups),
-        system.units,
+        tuple(unit.name for unit in system.units),
         time,
         _edges(network, place),
-        energies=np.where(np.isfinite(time), energy, 0.0),
-        shared=np.where(np.isfinite(shared), shared, 0.0),
-        static=system.static_pj_per_ns,
+        energies=np.where(able, energy, 0.0),
+        shared=np.where(able, np.minimum(memory, time), 0.0)[None],
+        static=static_pj_per_ns(system),
     )
-    sums = {
-        name: (sum(part.time for part in parts), sum(part.energy for part in parts))
-        for name, parts in zip(system.names, programs, strict=True)
-    }
-    own_static = {
-        name: machine.static_pj(1.0) * machine.clock_mhz * 1e-3
-        for name, machine in zip(system.names, system.accelerators, strict=True)
-    }
+    alone_ns, alone_pj = {}, {}
+    for unit, parts in zip(system.units, programs, strict=True):
+        if unit.accelerator is None:
+            continue
+        own_static = unit.accelerator.static_pj(1.0) * unit.accelerator.clock_mhz * 1e-3
+        alone_ns[unit.name] = sum(part.time for part in parts)
+        alone_pj[unit.name] = sum(part.energy for part in parts) + own_static * alone_ns[unit.name]
     return UnitProfile(
         network.name,
         tuple(groups),
         graph,
         _inputs(network, place),
-        {name: time for name, (time, _) in sums.items()},
-        {name: energy + own_static[name] * time for name, (time, energy) in sums.items()},
+        alone_ns,
+        alone_pj,
+        network,
+        tuple(lowered),
+        tuple(map(tuple, steps)),
     )
 
 
-def _enter(table: Floats, group: int, unit: int, parts: Sequence[_Part]) -> None:
-    """Write sums of parts into (time, host, memory, energy) of a group on a unit, unless a faster way is known."""
-    sums = [sum(getattr(one, name) for one in parts) for name in ("time", "host", "memory", "energy")]
-    if sums[0] < table[0, group, unit]:
-        table[:, group, unit] = sums
+def _lower(network: QuantisedNetwork, machine: Accelerator, *, accelerator: bool) -> LoweredNetwork:
+    """As the network is compiled for an accelerator, or for the core beside it alone."""
+    schedule, groups, combinations = default_choices(machine)
+    if not accelerator:
+        return lower_on_host(network, machine, schedule)
+    if (machine.input_bits, machine.accumulator_bits) != (8, 32):
+        raise InfeasibleError(f"quantised networks have 8-bit elements, and {machine.name} has others")
+    return lower_network(network, machine, schedule, groups, combinations)
 
 
-def _parts(network: QuantisedNetwork, accelerator: Accelerator, system: SystemUnits) -> list[_Part]:
-    """Of a program as it is compiled."""
-    if (accelerator.input_bits, accelerator.accumulator_bits) != (8, 32):
-        raise InfeasibleError(f"quantised networks have 8-bit elements, and {accelerator.name} has others")
-    schedule, groups, combinations = default_choices(accelerator)
-    lowered = lower_network(network, accelerator, schedule, groups, combinations)
-    return list(_steps(lowered, accelerator, system))
-
-
-def _steps(lowered: LoweredNetwork, accelerator: Accelerator, system: SystemUnits) -> Iterator[_Part]:
-    """What each step takes."""
+def _parts(lowered: LoweredNetwork, machine: Accelerator, channel: float, *, whole: bool) -> Iterator[_Part]:
+    """What each step takes; `channel`: bytes a nanosecond of main memory; `whole`: whether the steps compute all operators."""
     codes = lowered.layers
     layers = schedule_costs(
         [one.layer for one in codes.values()],
         [one.schedule for one in codes.values()],
-        accelerator,
+        machine,
         "instruction",
     )
     of_layer = dict(zip(codes, layers, strict=True))
-    ns = 1e3 / accelerator.clock_mhz
-    rate = channel_bytes_per_cycle(accelerator)
-    for step, cost, names in zip(
-        lowered.steps, predict_steps(lowered, accelerator), _operators_of(lowered), strict=True
-    ):
-        moved, energy = cost.dram_bytes, cost.energy_pj(accelerator) - accelerator.static_pj(cost.cycles)
-        busy = 0.0 if step.accelerator and system.issue == "unit" else cost.cycles
+    ns, rate = 1e3 / machine.clock_mhz, channel_bytes_per_cycle(machine)
+    costs, operators = predict_steps(lowered, machine), _operators_of(lowered, whole=whole)
+    for number, (step, cost, names) in enumerate(zip(lowered.steps, costs, operators, strict=True)):
+        moved, energy = cost.dram_bytes, cost.energy_pj(machine) - machine.static_pj(cost.cycles)
         if step.function in of_layer:
             layer = of_layer[step.function]
             terms = dict(zip(layer.resources, layer.latency_terms, strict=True))
             moved, energy = terms["memory"] * rate, layer.energy_pj - layer.static_pj
-            busy = min(busy, terms["issue"])
         elif not step.accelerator:
             moved = host_misses(lowered, step) * LINE_BYTES
-        yield _Part(names, step.accelerator, cost.cycles * ns, busy * ns, moved / system.channel_gb_s, energy)
+        yield _Part(number, names, cost.cycles * ns, moved / channel, energy)
 
 
-def _operators_of(lowered: LoweredNetwork) -> list[frozenset[str]]:
-    """Operators that each step computes: those that it is called for, and those without a step whose results it writes or, inside
-    it, are read by these."""
+def _operators_of(lowered: LoweredNetwork, *, whole: bool) -> list[frozenset[str]]:
+    """Operators that each step computes: those that it is called for, and where all are computed those without a step whose results it
+    writes or, inside it, are read by these."""
     network = lowered.network
     known = {op.name for op in network.operators}
     called = [
@@ -226,7 +195,7 @@ def _operators_of(lowered: LoweredNetwork) -> list[frozenset[str]]:
         }
         for step in lowered.steps
     ]
-    left = [op for op in network.operators if op.name not in set().union(*called)]
+    left = [op for op in network.operators if whole and op.name not in set().union(*called)]
     for op in reversed(left):
         written = region(op.output, network.values)
         inside = [
@@ -247,18 +216,28 @@ def _meet(one: ByteRange, other: ByteRange) -> bool:
     return one.value == other.value and one.start < other.stop and other.start < one.stop
 
 
-def _groups(network: QuantisedNetwork, programs: Sequence[Sequence[_Part]]) -> list[tuple[str, ...]]:
-    """The least sets of operators that no step of any program takes apart and that do not wait for each other in a circle, each
-    behind all that it reads from."""
+def _groups(
+    network: QuantisedNetwork, lowered: Sequence[LoweredNetwork], programs: Sequence[Sequence[_Part]]
+) -> list[tuple[str, ...]]:
+    """The least sets of operators that no step of any program takes apart, nor what steps hand to each other that is the program's own,
+    and that do not wait for each other in a circle, each behind all that it reads from."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
     names = [op.name for op in network.operators]
     number = {name: at for at, name in enumerate(names)}
     pairs = set(_edges(network, number))
-    for part in (part for parts in programs for part in parts):
-        members = sorted(number[name] for name in part.operators)
-        pairs |= {pair for a, b in itertools.pairwise(members) for pair in ((a, b), (b, a))}
+    for program, parts in zip(lowered, programs, strict=True):
+        together = [part.operators for part in parts]
+        own: dict[str, set[str]] = defaultdict(set)
+        for part in parts:
+            step = program.steps[part.step]
+            for one in (*step.reads, *step.writes):
+                if one.value not in network.values and one.value not in program.constants:
+                    own[one.value] |= part.operators
+        for members in (*together, *own.values()):
+            ordered = sorted(number[name] for name in members)
+            pairs |= {pair for a, b in itertools.pairwise(ordered) for pair in ((a, b), (b, a))}
     rows, columns = zip(*sorted(pairs), strict=True) if pairs else ((), ())
     matrix = csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(names), len(names)))
     _, label = connected_components(matrix, directed=True, connection="strong")
@@ -269,14 +248,14 @@ def _groups(network: QuantisedNetwork, programs: Sequence[Sequence[_Part]]) -> l
     for a, b in pairs:
         if label[a] != label[b]:
             needs[int(label[b])].add(int(label[a]))
-    ordered: list[tuple[str, ...]] = []
+    found: list[tuple[str, ...]] = []
     done: set[int] = set()
     while len(done) < len(members_of):
         ready = [group for group, before in needs.items() if group not in done and before <= done]
         first = min(ready, key=lambda group: members_of[group][-1])
         done.add(first)
-        ordered.append(tuple(names[at] for at in members_of[first]))
-    return ordered
+        found.append(tuple(names[at] for at in members_of[first]))
+    return found
 
 
 def _edges(network: QuantisedNetwork, place: Mapping[str, int]) -> dict[Edge, float]:

@@ -65,7 +65,7 @@ def run_program(
         path = folder / "program.elf"
         path.write_bytes(program.elf)
         job = Job(
-            machine=program.accelerator,
+            machine=program.machine,
             program=path,
             memory=room,
             timing=timing,

@@ -10,7 +10,7 @@ import numpy as np
 
 from baco.compiler.network.program import NetworkProgram
 from baco.sim.engines.program import run_program
-from baco.sim.job import Limits, MainMemory, Recording, Simulation, SimulationError, Watchpoint
+from baco.sim.job import Limits, MainMemory, Mark, Recording, Simulation, SimulationError, Watchpoint
 from baco.sim.network.boundaries import Boundary, Mismatch, boundaries, compare
 from baco.sim.network.profile import OperatorProfile, StepProfile, group_by_operator, profile_steps
 
@@ -68,15 +68,7 @@ def run_network(
     Raises as `baco.sim.engines.program.run_program`, with the operator in which a simulation was stopped; a program that ends
     early, with an exit code, raises nothing.
     """
-    looked_at = boundaries(built) if reference is not None else []
-    labels = list(built.program.labels.values())
-    copied: dict[int, list[Boundary]] = {number: [] for number in range(len(labels))}
-    for value in looked_at:
-        copied[value.step].append(value)
-    watches = [
-        Watchpoint(address, tuple((value.address, value.nbytes) for value in copied[number]))
-        for number, address in enumerate(labels)
-    ]
+    watched = Watched(built, reference)
     try:
         buffers, result = run_program(
             built.program,
@@ -88,19 +80,12 @@ def run_network(
             recording=recording,
             report=report,
             console=console,
-            watches=watches,
+            watches=watched.points,
         )
     except SimulationError as error:
         raise _located(error, built) from error
-    order = {value.operator: number for number, value in enumerate(looked_at)}
-    found = [
-        pair
-        for number, mark in enumerate(result.marks)
-        for pair in zip(copied[number], mark.copies, strict=True)
-    ]
-    found.sort(key=lambda pair: order[pair[0].operator])
-    wrong = compare(built, found, reference) if reference is not None else []
-    whole = len(result.marks) == len(labels)
+    checked, wrong = watched.compare(result.marks)
+    whole = len(result.marks) == len(watched.points)
     steps = profile_steps(built, result.marks, predicted) if whole else []
     cycles = result.cycles if result.cycles is not None else result.counters["host_cycles"]
     return NetworkRun(
@@ -108,11 +93,42 @@ def run_network(
         result=result,
         steps=tuple(steps),
         operators=tuple(group_by_operator(built, steps)),
-        checked=tuple(dict.fromkeys(boundary.operator for boundary, _ in found)),
-        wrong=tuple(wrong),
+        checked=checked,
+        wrong=wrong,
         prologue=result.marks[0].cycle if result.marks else cycles,
         epilogue=cycles - result.marks[-1].cycle if result.marks else 0,
     )
+
+
+class Watched:
+    """What is looked at while a program runs.
+
+    Attributes:
+        points: of every step, and of the end.
+    """
+
+    def __init__(self, built: NetworkProgram, reference: Mapping[str, Array] | None) -> None:
+        self._built, self._reference = built, reference
+        self._boundaries = boundaries(built) if reference is not None else []
+        copied: dict[int, list[Boundary]] = {}
+        for value in self._boundaries:
+            copied.setdefault(value.step, []).append(value)
+        labels = list(built.program.labels.values())
+        self._copied = {address: copied.get(number, []) for number, address in enumerate(labels)}
+        self.points = [
+            Watchpoint(address, tuple((value.address, value.nbytes) for value in there))
+            for address, there in self._copied.items()
+        ]
+
+    def compare(self, marks: Sequence[Mark]) -> tuple[tuple[str, ...], tuple[Mismatch, ...]]:
+        """Operators whose results were compared, in order, and those whose are not right."""
+        order = {value.operator: number for number, value in enumerate(self._boundaries)}
+        found = [pair for mark in marks for pair in zip(self._copied[mark.address], mark.copies, strict=True)]
+        found.sort(key=lambda pair: order[pair[0].operator])
+        checked = tuple(dict.fromkeys(boundary.operator for boundary, _ in found))
+        if self._reference is None:
+            return checked, ()
+        return checked, tuple(compare(self._built, found, self._reference))
 
 
 def _located(error: SimulationError, built: NetworkProgram) -> SimulationError:

@@ -55,8 +55,8 @@ def test_a_cut(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("-n", "deepbench_ocr", "-u", "host"), "a system has an accelerator"),
-        (("-n", "deepbench_ocr", *("-u", "gemmini-default") * 5), "at most 4 accelerators"),
+        (("-n", "deepbench_ocr", "-u", "host"), "a system has one to 4 accelerators"),
+        (("-n", "deepbench_ocr", *("-u", "gemmini-default") * 5), "at most 4 cores without, not 5 and 0"),
         (("-n", "deepbench_ocr@rat=3", *UNITS), "did you mean 'rate'?"),
         (("-n", "deepbench_ocr@rate=0", *UNITS), "the rate of a network must be a positive number"),
         (("-n", "deepbench_ocr@rate=1,runs=2", *UNITS), "exclude each other"),

@@ -15,13 +15,13 @@ def lifetimes(random: np.random.Generator) -> list[Lifetime]:
     for n in range(int(random.integers(1, 30))):
         first = int(random.integers(0, 20))
         size = int(random.choice([64, 100, 1000, 5000]))
-        ends_here = [one for one in found if one.last == first and one.nbytes == size]
+        ends_here = [one for one in found if one.over == (first + 1,) and one.nbytes == size]
         shares = (
             str(random.choice([one.name for one in ends_here]))
             if ends_here and random.random() < 0.7
             else None
         )
-        found.append(Lifetime(f"v{n}", size, first, first + int(random.integers(0, 6)), shares))
+        found.append(Lifetime(f"v{n}", size, (first,), (first + int(random.integers(1, 7)),), shares))
     return found
 
 
@@ -36,7 +36,7 @@ def test_values_that_live_together_do_not_overlap(seed: int) -> None:
         owner: dict[int, str] = {}
         live = 0
         for value in values:
-            if not value.first <= step <= value.last:
+            if not value.done[0] <= step < value.over[0]:
                 continue
             shared = False
             for byte in range(plan.offsets[value.name], plan.offsets[value.name] + value.nbytes):
@@ -44,27 +44,33 @@ def test_values_that_live_together_do_not_overlap(seed: int) -> None:
                 if other != value.name:
                     a, b = by_name[other], value
                     # only a value that takes the place of another one in its last step
-                    assert step == a.last == b.first or step == b.last == a.first
+                    assert (step + 1,) in (a.over, b.over)
+                    assert (step,) in (a.done, b.done)
                     assert plan.offsets[other] == plan.offsets[value.name]
                     shared = True
             live += 0 if shared else -(-value.nbytes // ALIGN) * ALIGN
+        assert plan.live_bytes is not None
         assert live <= plan.live_bytes <= plan.nbytes
     assert plan.nbytes <= sum(-(-value.nbytes // ALIGN) * ALIGN for value in values)
 
 
 def test_a_value_in_place_of_another_takes_no_memory() -> None:
-    chain = [Lifetime("a", 640, 0, 1), Lifetime("b", 640, 1, 2, "a"), Lifetime("c", 640, 2, 3, "b")]
+    chain = [
+        Lifetime("a", 640, (0,), (2,)),
+        Lifetime("b", 640, (1,), (3,), "a"),
+        Lifetime("c", 640, (2,), (4,), "b"),
+    ]
     plan = plan_memory(chain)
     assert plan.nbytes == 640
     assert len(set(plan.offsets.values())) == 1
     # not while the other one is still needed
-    longer = [Lifetime("a", 640, 0, 2), *chain[1:]]
+    longer = [Lifetime("a", 640, (0,), (3,)), *chain[1:]]
     assert plan_memory(longer).nbytes == 1280
     # but part by part, and by one value alone
-    parts = [Lifetime("a", 640, 0, 3), Lifetime("b", 640, 1, 4, "a", by_parts=True)]
+    parts = [Lifetime("a", 640, (0,), (4,)), Lifetime("b", 640, (1,), (5,), "a", by_parts=True)]
     assert plan_memory(parts).nbytes == 640
-    assert plan_memory([*parts, Lifetime("c", 640, 4, 5, "b")]).nbytes == 640
-    assert plan_memory([*parts, Lifetime("c", 640, 2, 4, "a", by_parts=True)]).nbytes == 1280
+    assert plan_memory([*parts, Lifetime("c", 640, (4,), (6,), "b")]).nbytes == 640
+    assert plan_memory([*parts, Lifetime("c", 640, (2,), (5,), "a", by_parts=True)]).nbytes == 1280
 
 
 def accesses(random: np.random.Generator) -> list[StepAccess]:
