@@ -6,6 +6,7 @@ import hashlib
 import math
 import os
 import platform
+import re
 import shutil
 import subprocess
 import threading
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from baco.accel.legality.cpp import cpp_sources
+from baco.accel.verilog.system import SYSTEM_TOP
 from baco.common.cache import Cache
 from baco.common.errors import BacoError, Location, StorageError
 from baco.common.processes import processors
@@ -117,13 +119,15 @@ def rtl_simulator(
     tools: Toolchain,
     *,
     waves: Waves = "",
+    units: Sequence[tuple[int, str]] = (),
     report: Report | None = None,
     cache_: Cache | None = None,
 ) -> Path:
-    """The program that simulates one accelerator; built unless the cache has it.
+    """The program that simulates one accelerator, or a system; built unless the cache has it.
 
     Args:
-        verilog: the accelerator, one self-contained file with the top module `baco_accelerator`.
+        verilog: the accelerator, one self-contained file with the top module `baco_accelerator`; or the system, with `baco_system`.
+        units: of a system, the number of each unit that has an accelerator, and the name of its module.
         waves: waveforms that the program can record; recording costs speed even when unused. With `counts`, the Verilog
             is a netlist that counts itself (`baco.accel.synthesis.gates`), and compiled quickly, since it runs briefly. With
             `checks`, ports are held to their protocol (sim/cpp/handshakes.v) and what is not reset can start at random;
@@ -132,7 +136,7 @@ def rtl_simulator(
     Raises InputError when Verilator is missing, BuildError or StorageError.
     """
     tools.need_verilator()
-    return _Builder(tools, report, cache_ or Cache(note=report)).rtl(verilog, waves)
+    return _Builder(tools, report, cache_ or Cache(note=report)).rtl(verilog, waves, units)
 
 
 class _Builder:
@@ -159,33 +163,36 @@ class _Builder:
 
         return self.cache.entry(key, make) / "simulator"
 
-    def rtl(self, verilog: str, waves: Waves) -> Path:
+    def rtl(self, verilog: str, waves: Waves, units: Sequence[tuple[int, str]]) -> Path:
         verilog = _circuit(verilog)
+        top = SYSTEM_TOP if units else TOP
         bound = ["array_switching.v"] if _COUNTED in verilog else []
         bound += ["handshakes.v"] if waves in _CHECKED else []
         if waves == "coverage":
             verilog += _NOT_COVERED
             bound += ["crosses.v"]
-        verilog += "".join((_cpp_folder() / name).read_text(encoding="utf-8") for name in bound)
+        verilog += "".join(_bound(name, verilog) for name in bound)
         names = [*_common(self.sources), "rtl.cpp"]
         harness = {name: self.sources[name] for name in names}
-        key = self._key("rtl", {"verilog": verilog, **harness, "waves": waves, "model": _MODEL_FLAGS})
+        of_units = [f"-DBACO_EACH_UNIT(M)={' '.join(f'M({number})' for number, _ in units)}"] if units else []
+        content = {"verilog": verilog, **harness, "waves": waves, "model": _MODEL_FLAGS}
+        key = self._key("rtl", content | ({"units": of_units} if units else {}))
 
         def make(folder: Path) -> None:
             libraries = self._fst_libraries(folder) if waves == "fst" else []
-            model = self._model(verilog, waves)  # first, since wrong Verilog is quick to fail
+            model = self._model(verilog, waves, top)  # first, since wrong Verilog is quick to fail
             common = self._common_objects()
             runtime = self._runtime_objects(waves)
             source = self._unpack(folder)
             include = ["-I", source.name, *self._include(waves), "-I", os.path.relpath(model, folder)]
-            self._compile(source / "rtl.cpp", folder, [*_FAST, *include])
+            self._compile(source / "rtl.cpp", folder, [*_FAST, *include, *of_units])
             objects = [*common, *runtime, *sorted(model.glob("*.o")), folder / "rtl.o"]
             self._link(objects, folder, libraries)
             shutil.rmtree(source)
 
         return self.cache.entry(key, make) / "simulator"
 
-    def _model(self, verilog: str, waves: Waves) -> Path:
+    def _model(self, verilog: str, waves: Waves, top: str) -> Path:
         """Folder of the Verilated accelerator's headers and objects, in which nothing of this folder's C++ is: the
         slow part of a simulator, which a change of the harness leaves as it is."""
         base = {name: value for name, value in self.base.items() if name != "headers"}
@@ -197,7 +204,7 @@ class _Builder:
                 f" once, then it is kept in {self.cache.folder}"
             )
             self.report("translating the Verilog")
-            sources = _together(self._verilate(verilog, waves, folder))
+            sources = _together(self._verilate(verilog, waves, top, folder))
             counted = _Counted(self.report, "the accelerator", len(sources))
             model = folder / "model"
             include = [*self._include(waves), "-I", model.name]
@@ -277,13 +284,15 @@ class _Builder:
         flags += [f"-DVM_TRACE_{kind.upper()}={int(waves == kind)}" for kind in ("vcd", "fst", "saif")]
         return flags + ([f"-DBACO_TRACE_{waves.upper()}"] if waves else [])
 
-    def _verilate(self, verilog: str, waves: Waves, folder: Path) -> list[Path]:
+    def _verilate(self, verilog: str, waves: Waves, top: str, folder: Path) -> list[Path]:
         source = folder / f"{TOP}.v"
         model = folder / "model"
         old = self.tools.verilator_version < _FIRST_WITH_LOOPS
         source.write_text(verilog.replace(_KEPT_LOOP, "") if old else verilog, encoding="utf-8")
         loops = _LOOPS_OLD if old else _LOOPS
         command = [self.tools.verilator, *_VERILATOR_FLAGS, *loops, "--Mdir", model.name]
+        if top != TOP:
+            command += ["--top-module", top]  # the last one counts
         if waves in _CHECKED:
             command += _CHECKED_FLAGS  # the last ones count
         if waves == "coverage":
@@ -413,6 +422,18 @@ def _together(sources: Sequence[Path]) -> list[Path]:
 def _runs_once(path: Path) -> bool:
     """Whether Verilator put code there that runs only at the start and the end."""
     return "__Slow" in path.name or "__Syms" in path.name
+
+
+def _bound(name: str, verilog: str) -> str:
+    """A file of what is bound to modules; in a system, to all that stand for one, with numbers behind its name."""
+    text = (_cpp_folder() / name).read_text(encoding="utf-8")
+    first, *binds = re.split(r"^(?=bind )", text, flags=re.MULTILINE)
+    found = [first]
+    for bind in binds:
+        module = bind.split()[1]
+        names = re.findall(rf"^module ({module}(?:_\d+)?)\b", verilog, re.MULTILINE)
+        found += [bind.replace(f"bind {module} ", f"bind {one} ", 1) for one in names]
+    return "".join(found)
 
 
 def _cpp_folder() -> Path:

@@ -126,7 +126,7 @@ def verilog(accelerator: Accelerator, sources: Path | None = None, bus: Bus = "r
 
 
 def _text(accelerator: Accelerator, sources: Path | None, bus: Bus) -> str:
-    modules = _modules(accelerator, sources, bus)
+    modules = module_texts(accelerator, sources, bus)
     return "\n".join([*_head(accelerator, modules), "", *modules.values()])
 
 
@@ -142,13 +142,13 @@ def verilog_origins(accelerator: Accelerator, sources: Path | None = None) -> li
     Raises InfeasibleError as `check_rtl`.
     """
     check_rtl(accelerator)
-    modules = _modules(accelerator, sources)
+    modules = module_texts(accelerator, sources)
     features = rtl_features(accelerator)
     found = [("", 0)] * (len(_head(accelerator, modules)))
     for name in modules:
         file = f"{name}.v"
         found.append(("", 0))
-        found += [(file, number) for number in kept_lines(_source(file, sources), features, file)]
+        found += [(file, number) for number in kept_lines(source_text(file, sources), features, file)]
     return found
 
 
@@ -165,7 +165,7 @@ def verilog_files(accelerator: Accelerator, bus: Bus = "rocc") -> dict[str, str]
     The top module's file comes first. Raises InfeasibleError as `check_rtl`.
     """
     check_rtl(accelerator)
-    modules = _modules(accelerator, None, bus)
+    modules = module_texts(accelerator, None, bus)
     include = f'`include "{CONFIG_FILE}"\n'
     files = {f"{name}.v": (include if used_macros(text) else "") + text for name, text in modules.items()}
     lines = [
@@ -179,17 +179,22 @@ def verilog_files(accelerator: Accelerator, bus: Bus = "rocc") -> dict[str, str]
 
 def _macros(accelerator: Accelerator, modules: dict[str, str]) -> list[str]:
     """Definitions of the macros that the modules use."""
+    found = {"BACO_CONFIG_HASH": f"64'h{accelerator.config_hash}"} | macro_definitions(accelerator, modules)
+    return [f"`define {name} {value}" for name, value in found.items()]
+
+
+def macro_definitions(accelerator: Accelerator, modules: dict[str, str]) -> dict[str, str]:
+    """Values by name of an accelerator's parameters and of the constants that the modules use."""
     used = set().union(*map(used_macros, modules.values()))
     constants, bus = verilog_constants(), dict[str, str]()
     if BUS_TOPS["axi4"] in modules:
         # of its own name: what builds simulators leaves BACO_CONFIG_HASH out, since nothing in an accelerator reads it
         bus = bus_constants() | {"BACO_AXI_CONFIGURATION": f"64'h{accelerator.config_hash}"}
-    return [
-        f"`define BACO_CONFIG_HASH 64'h{accelerator.config_hash}",
-        *(f"`define BACO_{name} {value}" for name, value in rtl_parameters(accelerator).items()),
-        *(f"`define {name} {value}" for name, value in constants.items() if name in used),
-        *(f"`define {name} {value}" for name, value in bus.items()),
-    ]
+    return {
+        **{f"BACO_{name}": str(value) for name, value in rtl_parameters(accelerator).items()},
+        **{name: str(value) for name, value in constants.items() if name in used},
+        **bus,
+    }
 
 
 def _banner(accelerator: Accelerator, modules: list[str]) -> list[str]:
@@ -207,7 +212,7 @@ def _banner(accelerator: Accelerator, modules: list[str]) -> list[str]:
     ]
 
 
-def _modules(accelerator: Accelerator, sources: Path | None, bus: Bus = "rocc") -> dict[str, str]:
+def module_texts(accelerator: Accelerator, sources: Path | None = None, bus: Bus = "rocc") -> dict[str, str]:
     """Resolved text of every module needed, the top first and each other one in the order of first use."""
     features = rtl_features(accelerator)
     found: dict[str, str] = {}
@@ -216,7 +221,7 @@ def _modules(accelerator: Accelerator, sources: Path | None, bus: Bus = "rocc") 
         if name in found:
             return
         file = f"{name}.v"
-        found[name] = resolve_conditionals(_source(file, sources), features, file)
+        found[name] = resolve_conditionals(source_text(file, sources), features, file)
         for child in instantiated_modules(found[name]):
             visit(child)
 
@@ -224,7 +229,8 @@ def _modules(accelerator: Accelerator, sources: Path | None, bus: Bus = "rocc") 
     return found
 
 
-def _source(file: str, sources: Path | None) -> str:
+def source_text(file: str, sources: Path | None = None) -> str:
+    """A file of `accel/rtl`, or of the folder given. Raises ValueError where there is none of that name."""
     folder = sources if sources is not None else resources.files("baco.accel") / "rtl"
     try:
         return (folder / file).read_text(encoding="utf-8")

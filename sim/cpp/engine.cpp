@@ -1,6 +1,7 @@
 #include "engine.h"
 
 #include <stdexcept>
+#include <utility>
 
 #include "functional.h"
 #include "gemmini_engine.h"
@@ -110,24 +111,34 @@ class NoEngine final : public Engine {
 
 class RtlEngine final : public Engine {
  public:
-  RtlEngine(const Config& config, Memory& memory, CommandLog& log, const RtlOptions& options)
-      : device_(config, memory, log, options) {}
+  // `shared`: a unit of a system, whose memory is not its own.
+  RtlEngine(std::unique_ptr<RtlDevice> device, bool shared) : device_(std::move(device)), shared_(shared) {}
 
-  bool offer(const Command& command) override { return device_.offer(command); }
-  bool response(uint64_t& data) override { return device_.response(data); }
-  bool busy() const override { return device_.busy(); }
-  void tick() override { device_.tick(); }
-  std::string error() const override { return device_.error(); }
+  bool offer(const Command& command) override { return device_->offer(command); }
+  bool response(uint64_t& data) override { return device_->response(data); }
+  bool busy() const override { return device_->busy(); }
+  void tick() override { device_->tick(); }
+  std::string error() const override { return device_->error(); }
 
-  bool quiet() const override { return device_.quiet(); }
-  void skip(uint64_t cycles) override { device_.skip(cycles); }
-  uint64_t cycle() const override { return device_.cycle(); }
-  uint64_t progress() const override { return device_.progress(); }
-  bool refused(RefusedCommand& refused) const override { return device_.rejected(refused); }
+  bool quiet() const override { return device_->quiet(); }
+  void skip(uint64_t cycles) override { device_->skip(cycles); }
+  uint64_t cycle() const override { return device_->cycle(); }
+  uint64_t progress() const override { return device_->progress(); }
+  bool refused(RefusedCommand& refused) const override { return device_->rejected(refused); }
   void report(JsonWriter& json) const override {
-    write_times(json, device_.cycle(), device_.statistics());
-    write_dram(json, device_.dram());
-    const ArraySwitching& array = device_.statistics().array;
+    write_times(json, device_->cycle(), device_->statistics());
+    if (!shared_) report_memory(json);
+  }
+  void report_shared(JsonWriter& json) const override {
+    json.field("cycles", device_->cycle());
+    report_memory(json);
+  }
+  void finish() override { device_->finish(); }
+
+ private:
+  void report_memory(JsonWriter& json) const {
+    write_dram(json, device_->dram());
+    const ArraySwitching& array = device_->array();
     json.key("array");
     json.begin_object();
     json.field("cycles", array.cycles);
@@ -140,10 +151,8 @@ class RtlEngine final : public Engine {
     json.field("sum_bits", array.sum_bits);
     json.end_object();
   }
-  void finish() override { device_.finish(); }
-
- private:
-  RtlDevice device_;
+  std::unique_ptr<RtlDevice> device_;
+  bool shared_;
 };
 
 }  // namespace
@@ -189,17 +198,31 @@ std::unique_ptr<Engine> make_engine(const Options& options, const Config& config
     return make_gemmini_engine(config, memory, log, options.gemmini);
   if (options.engine == "timed") return make_timed_engine(config, memory, log, options.rtl);
   if (options.engine == "functional") return std::make_unique<FunctionalEngine>(config, memory, log);
-  return std::make_unique<RtlEngine>(config, memory, log, options.rtl);
+  return std::make_unique<RtlEngine>(std::make_unique<RtlDevice>(config, memory, log, options.rtl), false);
 }
 
 std::vector<std::unique_ptr<Engine>> make_engines(const Options& options, const std::vector<Config>& units, Memory& memory,
                                                   const std::vector<CommandLog*>& logs) {
-  if (units.size() > 1 && options.engine != "functional")
-    throw std::runtime_error("systems of several units have the functional engine only");
   std::vector<std::unique_ptr<Engine>> engines;
-  for (size_t unit = 0; unit < units.size(); ++unit)
-    engines.push_back(units[unit].accelerator ? make_engine(options, units[unit], memory, *logs[unit])
-                                              : std::make_unique<NoEngine>());
+  std::vector<std::unique_ptr<RtlDevice>> devices;
+  if (units.size() > 1 && options.engine == "rtl") {
+    std::vector<Config> configs;
+    std::vector<CommandLog*> own;
+    for (size_t unit = 0; unit < units.size(); ++unit)
+      if (units[unit].accelerator) configs.push_back(units[unit]), own.push_back(logs[unit]);
+    devices = RtlDevice::of_system(configs, memory, own, options.rtl);
+  } else if (units.size() > 1 && options.engine != "functional") {
+    throw std::runtime_error("systems of several units have no engine " + options.engine);
+  }
+  auto next = devices.begin();
+  for (size_t unit = 0; unit < units.size(); ++unit) {
+    if (!units[unit].accelerator)
+      engines.push_back(std::make_unique<NoEngine>());
+    else if (!devices.empty())
+      engines.push_back(std::make_unique<RtlEngine>(std::move(*next++), true));
+    else
+      engines.push_back(make_engine(options, units[unit], memory, *logs[unit]));
+  }
   return engines;
 }
 

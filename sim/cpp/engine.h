@@ -28,7 +28,7 @@ class Engine : public Device {
   virtual uint64_t line_cycles(uint64_t /*cycle*/, uint64_t /*address*/, bool /*write*/) { return 0; }
   // Fields of the report's object: timing, units, memory traffic.
   virtual void report(JsonWriter& json) const = 0;
-  // The same of a memory that engines of several units share, from the first of them.
+  // The same of the memory that engines of several units share: of one of them for all.
   virtual void report_shared(JsonWriter& /*json*/) const {}
   // Completes files. Throws std::runtime_error when they cannot be written.
   virtual void finish() = 0;

@@ -286,7 +286,11 @@ int simulate(const Options& options) {
   }
   json.field("exit_code", exit_code);
   if (several) {
-    first.engine->report_shared(json);
+    for (const auto& unit : units)
+      if (unit->config.accelerator) {
+        unit->engine->report_shared(json);
+        break;
+      }
     json.key("units");
     json.begin_array();
     for (const auto& unit : units) {

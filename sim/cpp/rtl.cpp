@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
+#include <utility>
 
 #include "Vbaco_accelerator.h"
 #include "crosses.h"
@@ -43,6 +44,40 @@ thread_local unsigned circumstances = 0;
 // reservation station and counters settling behind it: this is longer than any such path.
 constexpr unsigned kSettleCycles = 64;
 constexpr int kResetCycles = 4;
+
+// Ports of an accelerator but those of memory. In the Verilog of a system, those of unit N begin with unitN_, and the build
+// defines BACO_EACH_UNIT(M) as M(N) for each that has an accelerator.
+#define BACO_UNIT_PORTS(P, PREFIX)                                                                                     \
+  P(CData, PREFIX, cmd_valid) P(CData, PREFIX, cmd_ready) P(CData, PREFIX, cmd_funct) P(CData, PREFIX, cmd_rd)         \
+  P(CData, PREFIX, cmd_xd) P(QData, PREFIX, cmd_rs1) P(QData, PREFIX, cmd_rs2)                                         \
+  P(CData, PREFIX, resp_valid) P(CData, PREFIX, resp_ready) P(QData, PREFIX, resp_data) P(CData, PREFIX, busy)         \
+  P(CData, PREFIX, error_valid) P(CData, PREFIX, error_code) P(CData, PREFIX, error_funct)                             \
+  P(QData, PREFIX, error_rs1) P(QData, PREFIX, error_rs2)                                                              \
+  P(CData, PREFIX, event_alloc) P(CData, PREFIX, event_alloc_class) P(CData, PREFIX, event_alloc_id)                   \
+  P(CData, PREFIX, event_alloc_funct) P(QData, PREFIX, event_alloc_rs1) P(QData, PREFIX, event_alloc_rs2)              \
+  P(CData, PREFIX, event_alloc_loop)                                                                                   \
+  P(CData, PREFIX, event_ld_issue) P(CData, PREFIX, event_ld_issue_id)                                                 \
+  P(CData, PREFIX, event_ld_done) P(CData, PREFIX, event_ld_done_id)                                                   \
+  P(CData, PREFIX, event_ex_issue) P(CData, PREFIX, event_ex_issue_id) P(CData, PREFIX, event_ex_done)                 \
+  P(CData, PREFIX, event_ex_done_id0) P(CData, PREFIX, event_ex_done_id1) P(CData, PREFIX, event_ex_done_id2)          \
+  P(CData, PREFIX, event_st_issue) P(CData, PREFIX, event_st_issue_id)                                                 \
+  P(CData, PREFIX, event_st_done) P(CData, PREFIX, event_st_done_id)                                                   \
+  P(CData, PREFIX, event_loops) P(CData, PREFIX, event_units)
+#define BACO_DECLARED(TYPE, PREFIX, NAME) TYPE& NAME;
+#define BACO_BOUND(TYPE, PREFIX, NAME) top.PREFIX##NAME,
+struct UnitPorts {
+  BACO_UNIT_PORTS(BACO_DECLARED, )
+};
+
+// Of every accelerator, in the order of units.
+std::vector<UnitPorts> ports_of(Vbaco_accelerator& top) {
+#ifdef BACO_EACH_UNIT
+#define BACO_PORTS_OF(N) {BACO_UNIT_PORTS(BACO_BOUND, unit##N##_)},
+  return {BACO_EACH_UNIT(BACO_PORTS_OF)};
+#else
+  return {{BACO_UNIT_PORTS(BACO_BOUND, )}};
+#endif
+}
 
 // Verilated ports are little-endian words of 1 to 64 bytes, whatever their type.
 template <class Port>
@@ -83,19 +118,38 @@ std::unique_ptr<VerilatedContext> powered_up(uint32_t seed) {
   return context;
 }
 
+// What the model of one accelerator, or of several on one memory port, is seen by from a unit.
+struct UnitSide {
+  UnitSide(const UnitPorts& ports, const Config& config, const Memory& memory, CommandLog& log)
+      : port(ports), log(log), guard(config, memory) {}
+
+  UnitPorts port;
+  CommandLog& log;
+  MemoryGuard guard;
+  bool offered = false, commanded = false;
+  RefusedCommand refused;
+  RtlStatistics statistics;
+};
+
 struct RtlDevice::Model {
-  Model(const Config& config, Memory& memory, CommandLog& log, const RtlOptions& options)
-      : log(log), beat_bytes(static_cast<unsigned>(config.dma_bits) / 8), dram(memory, options.dram, beat_bytes),
-        guard(config, memory), context(powered_up(options.power_up)), top(new Vbaco_accelerator(context.get())), trace_from(options.trace_from),
+  Model(const std::vector<Config>& configs, Memory& memory, const std::vector<CommandLog*>& logs, const RtlOptions& options)
+      : beat_bytes(static_cast<unsigned>(configs.at(0).dma_bits) / 8), dram(memory, options.dram, beat_bytes),
+        context(powered_up(options.power_up)), top(new Vbaco_accelerator(context.get())), trace_from(options.trace_from),
         trace_until(options.trace_until), coverage(options.coverage) {
     if (sizeof top->rd_resp_data < beat_bytes || sizeof top->rd_resp_data > (beat_bytes < 4 ? 4 : beat_bytes))
       throw std::runtime_error("the RTL was built for another memory port than the configuration's " +
-                               std::to_string(config.dma_bits) + " bits");
+                               std::to_string(configs[0].dma_bits) + " bits");
+    const std::vector<UnitPorts> ports = ports_of(*top);
+    if (ports.size() != configs.size())
+      throw std::runtime_error("the RTL was built for " + std::to_string(ports.size()) + " accelerators, not " +
+                               std::to_string(configs.size()));
+    units.reserve(ports.size());
+    for (size_t n = 0; n < ports.size(); ++n) units.emplace_back(ports[n], configs[n], memory, *logs[n]);
     open_trace(options.trace);
-    switching = &statistics.array;
+    switching = &array;
     if (coverage) continue_counts();
     reset();
-    statistics.array = {};
+    array = {};
     broken_port = &broken;
   }
 
@@ -143,8 +197,10 @@ struct RtlDevice::Model {
   }
 
   void reset() {
-    top->cmd_valid = 0;
-    top->resp_ready = 0;
+    for (UnitSide& unit : units) {
+      unit.port.cmd_valid = 0;
+      unit.port.resp_ready = 0;
+    }
     top->rd_resp_valid = 0;
     top->wr_ack_valid = 0;
     top->rd_req_ready = 0;
@@ -179,45 +235,52 @@ struct RtlDevice::Model {
     settled = true;
   }
 
-  void events() {
+  void events(UnitSide& unit) {
     const uint64_t now = cycle;
-    guard.loops(top->event_loops);
-    if (top->event_alloc) {
+    const UnitPorts& port = unit.port;
+    CommandLog& log = unit.log;
+    unit.guard.loops(port.event_loops);
+    if (port.event_alloc) {
       Command command;
-      command.funct = top->event_alloc_funct;
-      command.rs1 = top->event_alloc_rs1;
-      command.rs2 = top->event_alloc_rs2;
-      log.allocate(now, static_cast<Unit>(top->event_alloc_class & 3), top->event_alloc_id, command);
-      guard.allocate(command, top->event_alloc_loop & 4 ? top->event_alloc_loop & 3 : -1);
-      if (guard.suspicious()) dram.tolerate();
+      command.funct = port.event_alloc_funct;
+      command.rs1 = port.event_alloc_rs1;
+      command.rs2 = port.event_alloc_rs2;
+      log.allocate(now, static_cast<Unit>(port.event_alloc_class & 3), port.event_alloc_id, command);
+      unit.guard.allocate(command, port.event_alloc_loop & 4 ? port.event_alloc_loop & 3 : -1);
+      if (unit.guard.suspicious()) dram.tolerate();
     }
-    if (top->event_ld_issue) log.issue(now, Unit::load, top->event_ld_issue_id);
-    if (top->event_ex_issue) log.issue(now, Unit::execute, top->event_ex_issue_id);
-    if (top->event_st_issue) log.issue(now, Unit::store, top->event_st_issue_id);
-    if (top->event_ld_done) log.done(now, Unit::load, top->event_ld_done_id);
-    if (top->event_ex_done & 1) log.done(now, Unit::execute, top->event_ex_done_id0);
-    if (top->event_ex_done & 2) log.done(now, Unit::execute, top->event_ex_done_id1);
-    if (top->event_ex_done & 4) log.done(now, Unit::execute, top->event_ex_done_id2);
-    if (top->event_st_done) log.done(now, Unit::store, top->event_st_done_id);
-    unsigned units = top->event_units;
-    for (unsigned unit = 0; units; ++unit, units >>= 1) statistics.unit_cycles[unit] += units & 1;
+    if (port.event_ld_issue) log.issue(now, Unit::load, port.event_ld_issue_id);
+    if (port.event_ex_issue) log.issue(now, Unit::execute, port.event_ex_issue_id);
+    if (port.event_st_issue) log.issue(now, Unit::store, port.event_st_issue_id);
+    if (port.event_ld_done) log.done(now, Unit::load, port.event_ld_done_id);
+    if (port.event_ex_done & 1) log.done(now, Unit::execute, port.event_ex_done_id0);
+    if (port.event_ex_done & 2) log.done(now, Unit::execute, port.event_ex_done_id1);
+    if (port.event_ex_done & 4) log.done(now, Unit::execute, port.event_ex_done_id2);
+    if (port.event_st_done) log.done(now, Unit::store, port.event_st_done_id);
+    unsigned kinds = port.event_units;
+    for (unsigned kind = 0; kinds; ++kind, kinds >>= 1) unit.statistics.unit_cycles[kind] += kinds & 1;
+    if (port.busy) {
+      ++unit.statistics.busy_cycles;
+      unit.statistics.last_work_cycle = cycle;
+    }
+    if (unit.offered && port.cmd_ready) moved = true;
   }
 
   // Something refused in the cycle that has passed: by the memory system, or by the accelerator.
-  void judge() {
+  void judge(UnitSide& unit) {
     Command command;
-    if (guard.refused(command)) {
-      refused.why = Refusal::kMainMemory;
-    } else if (top->error_valid) {
-      refused.why = static_cast<Refusal>(top->error_code);
-      command.funct = top->error_funct;
-      command.rs1 = top->error_rs1;
-      command.rs2 = top->error_rs2;
+    if (unit.guard.refused(command)) {
+      unit.refused.why = Refusal::kMainMemory;
+    } else if (unit.port.error_valid) {
+      unit.refused.why = static_cast<Refusal>(unit.port.error_code);
+      command.funct = unit.port.error_funct;
+      command.rs1 = unit.port.error_rs1;
+      command.rs2 = unit.port.error_rs2;
     } else {
       return;
     }
-    refused.cycle = cycle;
-    refused.command = defined_bits(command);
+    unit.refused.cycle = cycle;
+    unit.refused.command = defined_bits(command);
   }
 
   bool asleep() const { return quiet > kSettleCycles; }
@@ -227,17 +290,13 @@ struct RtlDevice::Model {
     dram.skip(cycles);
   }
 
+  // One cycle of all units.
   void tick() {
-    if (asleep() && !offered && !responding) return skip(1);
+    if (asleep() && !touched) return skip(1);
     settle();
     dump(2 * cycle);
-    events();
-    if (top->busy) {
-      ++statistics.busy_cycles;
-      statistics.last_work_cycle = cycle;
-    }
-    ++statistics.evaluated_cycles;
-    if (offered && top->cmd_ready) moved = true;
+    for (UnitSide& unit : units) events(unit);
+    ++evaluated_cycles;
     if (top->rd_req_valid && top->rd_req_ready) {
       dram.read(top->rd_req_addr, 1u << top->rd_req_size);
       moved = true;
@@ -251,7 +310,7 @@ struct RtlDevice::Model {
       moved = true;
     }
     progress += moved;
-    switching = &statistics.array;
+    switching = &array;
     broken_port = &broken;
     top->clock = 1;
     top->eval();
@@ -259,12 +318,16 @@ struct RtlDevice::Model {
     dump(2 * cycle + 1);
     ++cycle;
     dram.tick();
-    if (refused.why == Refusal::kNone) judge();
-    quiet = moved || top->busy || top->resp_valid || !dram.idle() ? 0 : quiet + 1;
-    moved = false;
-    offered = responding = settled = false;
-    top->cmd_valid = 0;
-    top->resp_ready = 0;
+    bool busy = moved || !dram.idle();
+    for (UnitSide& unit : units) {
+      if (unit.refused.why == Refusal::kNone) judge(unit);
+      busy |= unit.port.busy || unit.port.resp_valid;
+      unit.offered = false;
+      unit.port.cmd_valid = 0;
+      unit.port.resp_ready = 0;
+    }
+    quiet = busy ? 0 : quiet + 1;
+    moved = touched = settled = false;
     present_memory();
   }
 
@@ -276,25 +339,23 @@ struct RtlDevice::Model {
     now.stalled = circumstances & 16;
     now.loop_ws = circumstances & 32;
     now.loop_conv = circumstances & 64;
-    coverage->crosses.cycle(log, now);
+    coverage->crosses.cycle(units[0].log, now);
   }
 
-  CommandLog& log;
   unsigned beat_bytes;
   Dram dram;
-  MemoryGuard guard;
   std::unique_ptr<VerilatedContext> context;
   std::unique_ptr<Vbaco_accelerator> top;
+  std::vector<UnitSide> units;
 #if defined(BACO_TRACE_VCD) || defined(BACO_TRACE_FST)
   std::unique_ptr<Waves> waves;
 #endif
   uint64_t trace_from, trace_until;
-  uint64_t cycle = 0, progress = 0;
+  uint64_t cycle = 0, progress = 0, evaluated_cycles = 0;
   unsigned quiet = 0;
-  bool settled = false, offered = false, responding = false, moved = false, commanded = false;
-  RefusedCommand refused;
+  bool settled = false, touched = false, moved = false;  // touched: something is offered to, or taken from, a unit
   std::string broken;
-  RtlStatistics statistics;
+  ArraySwitching array;
   RtlCoverage* coverage;
 };
 
@@ -302,55 +363,71 @@ bool RtlDevice::built() { return true; }
 const char* RtlDevice::trace_format() { return kTraceFormat; }
 
 RtlDevice::RtlDevice(const Config& config, Memory& memory, CommandLog& log, const RtlOptions& options)
-    : model_(new Model(config, memory, log, options)) {}
+    : model_(new Model({config}, memory, {&log}, options)), unit_(0) {}
+
+RtlDevice::RtlDevice(std::shared_ptr<Model> model, size_t unit) : model_(std::move(model)), unit_(unit) {}
+
+std::vector<std::unique_ptr<RtlDevice>> RtlDevice::of_system(const std::vector<Config>& configs, Memory& memory,
+                                                             const std::vector<CommandLog*>& logs, const RtlOptions& options) {
+  const auto model = std::make_shared<Model>(configs, memory, logs, options);
+  std::vector<std::unique_ptr<RtlDevice>> devices;
+  for (size_t unit = 0; unit < configs.size(); ++unit) devices.emplace_back(new RtlDevice(model, unit));
+  return devices;
+}
 
 RtlDevice::~RtlDevice() = default;
 
 bool RtlDevice::offer(const Command& command) {
   Model& m = *model_;
-  auto& top = *m.top;
-  top.cmd_valid = 1;
-  top.cmd_funct = command.funct;
-  top.cmd_rd = command.rd;
-  top.cmd_xd = command.xd;
-  top.cmd_rs1 = command.rs1;
-  top.cmd_rs2 = command.rs2;
-  m.offered = true;
+  UnitSide& unit = m.units[unit_];
+  const UnitPorts& port = unit.port;
+  port.cmd_valid = 1;
+  port.cmd_funct = command.funct;
+  port.cmd_rd = command.rd;
+  port.cmd_xd = command.xd;
+  port.cmd_rs1 = command.rs1;
+  port.cmd_rs2 = command.rs2;
+  unit.offered = m.touched = true;
   m.settled = false;
   m.quiet = 0;
   m.settle();
-  if (!top.cmd_ready) return false;
-  if (!m.commanded) m.statistics.first_command_cycle = m.cycle;
-  m.commanded = true;
-  m.log.accept(m.cycle, command);
-  m.guard.accept(command);
+  if (!port.cmd_ready) return false;
+  if (!unit.commanded) unit.statistics.first_command_cycle = m.cycle;
+  unit.commanded = true;
+  unit.log.accept(m.cycle, command);
+  unit.guard.accept(command);
   return true;
 }
 
 bool RtlDevice::response(uint64_t& data) {
   Model& m = *model_;
+  UnitSide& unit = m.units[unit_];
   m.settle();
-  if (!m.top->resp_valid) return false;
-  data = m.top->resp_data;
-  m.top->resp_ready = 1;
-  m.responding = true;
+  if (!unit.port.resp_valid) return false;
+  data = unit.port.resp_data;
+  unit.port.resp_ready = 1;
+  m.touched = true;
   m.settled = false;
   return true;
 }
 
-bool RtlDevice::busy() const { return model_->top->busy; }
+bool RtlDevice::busy() const { return model_->units[unit_].port.busy; }
 
-void RtlDevice::tick() { model_->tick(); }
+// The clock is that of the last unit, which all others have come to before.
+void RtlDevice::tick() {
+  if (unit_ + 1 == model_->units.size()) model_->tick();
+}
 
 std::string RtlDevice::error() const {
-  const RefusedCommand& refused = model_->refused;
+  const RefusedCommand& refused = model_->units[unit_].refused;
   if (refused.why == Refusal::kNone) return {};
   return std::string(name_of(refused.command)) + ": " + reason(refused.why);
 }
 
 bool RtlDevice::rejected(RefusedCommand& refused) const {
-  if (model_->refused.why == Refusal::kNone) return false;
-  refused = model_->refused;
+  const RefusedCommand& own = model_->units[unit_].refused;
+  if (own.why == Refusal::kNone) return false;
+  refused = own;
   return true;
 }
 
@@ -358,9 +435,16 @@ const std::string& RtlDevice::broken() const { return model_->broken; }
 
 uint64_t RtlDevice::cycle() const { return model_->cycle; }
 bool RtlDevice::quiet() const { return model_->asleep(); }
-void RtlDevice::skip(uint64_t cycles) { model_->skip(cycles); }
-uint64_t RtlDevice::progress() const { return model_->progress + model_->log.progress(); }
-const RtlStatistics& RtlDevice::statistics() const { return model_->statistics; }
+void RtlDevice::skip(uint64_t cycles) {
+  if (unit_ + 1 == model_->units.size()) model_->skip(cycles);
+}
+uint64_t RtlDevice::progress() const { return model_->progress + model_->units[unit_].log.progress(); }
+RtlStatistics RtlDevice::statistics() const {
+  RtlStatistics statistics = model_->units[unit_].statistics;
+  statistics.evaluated_cycles = model_->evaluated_cycles;
+  return statistics;
+}
+const ArraySwitching& RtlDevice::array() const { return model_->array; }
 const Dram& RtlDevice::dram() const { return model_->dram; }
 
 void RtlDevice::write_coverage(const std::string& path) const {

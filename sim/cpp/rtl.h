@@ -46,7 +46,6 @@ struct RtlStatistics {
   uint64_t last_work_cycle = 0;      // the last one of busy_cycles
   // By bit of event_units: load, execute, store, mesh, read beat, write beat, loop_ws, loop_conv.
   std::array<uint64_t, 8> unit_cycles{};
-  ArraySwitching array;
 };
 
 class RtlDevice : public Device {
@@ -58,6 +57,10 @@ class RtlDevice : public Device {
   // Resets the model. Throws std::runtime_error when the model does not fit the configuration, cannot trace, or
   // the program contains none.
   RtlDevice(const Config& config, Memory& memory, CommandLog& log, const RtlOptions& options);
+  // Those of a system, which are one model with one clock and one memory; a configuration and a log of each. Only tick() and
+  // skip() of the last one do anything: the others are to be called before.
+  static std::vector<std::unique_ptr<RtlDevice>> of_system(const std::vector<Config>& configs, Memory& memory,
+                                                           const std::vector<CommandLog*>& logs, const RtlOptions& options);
   ~RtlDevice() override;
 
   bool offer(const Command& command) override;
@@ -75,7 +78,8 @@ class RtlDevice : public Device {
   void skip(uint64_t cycles);
   // Grows whenever anything moves: commands, events, memory beats.
   uint64_t progress() const;
-  const RtlStatistics& statistics() const;
+  RtlStatistics statistics() const;
+  const ArraySwitching& array() const;  // of the arrays of all units
   const Dram& dram() const;
   // Writes the coverage with what names each point, as Verilator does, and crosses (crosses.h). Throws std::runtime_error for
   // a device without, and when it cannot be written.
@@ -85,7 +89,9 @@ class RtlDevice : public Device {
 
  private:
   struct Model;
-  std::unique_ptr<Model> model_;
+  RtlDevice(std::shared_ptr<Model> model, size_t unit);
+  std::shared_ptr<Model> model_;
+  size_t unit_;  // of those of the model
 };
 
 }  // namespace baco

@@ -12,6 +12,10 @@ const char* RtlDevice::trace_format() { return ""; }
 RtlDevice::RtlDevice(const Config&, Memory&, CommandLog&, const RtlOptions&) {
   throw std::runtime_error("this program was built without RTL");
 }
+std::vector<std::unique_ptr<RtlDevice>> RtlDevice::of_system(const std::vector<Config>&, Memory&,
+                                                             const std::vector<CommandLog*>&, const RtlOptions&) {
+  throw std::runtime_error("this program was built without RTL");
+}
 // None of these is ever reached: no object exists.
 RtlDevice::~RtlDevice() = default;
 bool RtlDevice::offer(const Command&) { return false; }
@@ -25,7 +29,8 @@ uint64_t RtlDevice::cycle() const { return 0; }
 bool RtlDevice::quiet() const { return false; }
 void RtlDevice::skip(uint64_t) {}
 uint64_t RtlDevice::progress() const { return 0; }
-const RtlStatistics& RtlDevice::statistics() const { throw std::logic_error("no RTL"); }
+RtlStatistics RtlDevice::statistics() const { return {}; }
+const ArraySwitching& RtlDevice::array() const { throw std::logic_error("no RTL"); }
 const Dram& RtlDevice::dram() const { throw std::logic_error("no RTL"); }
 void RtlDevice::write_coverage(const std::string&) const {}
 void RtlDevice::finish() {}

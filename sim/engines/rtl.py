@@ -6,7 +6,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from baco.accel.system import System
 from baco.accel.verilog.generate import check_rtl, verilog
+from baco.accel.verilog.system import accelerator_modules, check_system_rtl, system_verilog
 from baco.common.errors import InputError
 from baco.sim.build import Waves, rtl_simulator
 from baco.sim.engines.native import load_program, run_simulator
@@ -20,15 +22,20 @@ class RtlEngine:
     def check(self, job: Job) -> None:
         """As `Engine.check`. Raises InfeasibleError for a configuration that the Verilog does not cover."""
         _waves(job)
-        check_rtl(job.accelerator)
+        if isinstance(job.machine, System):
+            check_system_rtl(job.machine)
+        else:
+            check_rtl(job.machine)
 
     def run(self, job: Job) -> Simulation:
         """As `Engine.run`."""
-        return run_verilog(job, verilog(job.accelerator))
+        if isinstance(job.machine, System):
+            return run_verilog(job, system_verilog(job.machine))
+        return run_verilog(job, verilog(job.machine))
 
 
 def run_verilog(job: Job, text: str, *, counts: Path | None = None) -> Simulation:
-    """Run a job on other Verilog with the ports of its accelerator's.
+    """Run a job on other Verilog with the ports of its machine's.
 
     Args:
         text: the Verilog.
@@ -42,7 +49,8 @@ def run_verilog(job: Job, text: str, *, counts: Path | None = None) -> Simulatio
     elf = load_program(job)
     tools = toolchain(job.tools)
     start = time.perf_counter()
-    simulator = rtl_simulator(text, tools, waves=waves, report=job.report)
+    units = accelerator_modules(job.machine) if isinstance(job.machine, System) else ()
+    simulator = rtl_simulator(text, tools, waves=waves, units=units, report=job.report)
     built = time.perf_counter() - start
     return run_simulator(simulator, "rtl", job, elf, tools, build_seconds=built)
 
