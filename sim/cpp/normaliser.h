@@ -4,6 +4,7 @@
 // saturate and make NaN the largest, shifts are by the low five bits.
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace baco {
