@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 
@@ -66,13 +67,16 @@ class ConvolutionTile:
     output_bytes: int
 
 
-def draw_tile(r: random.Random, accelerator: Accelerator) -> ConvolutionTile | None:
-    """One draw; None when it does not fit half of both local memories or makes no image."""
+def draw_tile(r: random.Random, accelerator: Accelerator, longest: int = 0) -> ConvolutionTile | None:
+    """One draw; None when it does not fit half of both local memories or makes no image.
+
+    `longest`: one size or distance is anything up to it, and the others are small.
+    """
     dim, f = accelerator.dim, accelerator.features
     kind = r.choice(_KINDS)
     if (kind in _TRAINING and not f.training_convs) or (kind == "depthwise" and not f.depthwise_convs):
         return None
-    drawn = _draw_shape(r, kind, dim)
+    drawn = _draw_shape(r, kind, dim, longest)
     if drawn is None:
         return None
     shape, inner_rows, inner_cols = drawn
@@ -121,7 +125,9 @@ def draw_tile(r: random.Random, accelerator: Accelerator) -> ConvolutionTile | N
     )
 
 
-def _draw_shape(r: random.Random, kind: str, dim: int) -> tuple[dict[str, int], int, int] | None:
+def _draw_shape(
+    r: random.Random, kind: str, dim: int, longest: int
+) -> tuple[dict[str, int], int, int] | None:
     """Fields of sizes and padding, and rows and columns of the stored image; None where there is no image."""
     down, dilated = int(kind == "downsample"), int(kind == "dilated")
     kernel = 1 if down else r.randint(1, 3)
@@ -131,6 +137,20 @@ def _draw_shape(r: random.Random, kind: str, dim: int) -> tuple[dict[str, int], 
     most_inputs = max(1, dim // 2) if kind == "first_layer" else 2 * dim
     ichs, ochs = (1, 1) if kind == "depthwise" else (r.randint(1, most_inputs), r.randint(1, 2 * dim))
     orows, ocols = r.randint(1, 5), r.choice((r.randint(1, 6), r.randint(1, dim + 3)))
+    if longest:
+        long, side = (int(2 ** r.uniform(1, math.log2(most))) for most in (longest, math.isqrt(longest)))
+        batch, orows, ocols = (r.randint(1, 2) for _ in range(3))
+        which = r.choice(("batch", "ichs", "ochs", "orows", "ocols", "kernel", "stride", "dilation"))
+        batch, orows, ocols = (
+            long if which == name else size
+            for name, size in (("batch", batch), ("orows", orows), ("ocols", ocols))
+        )
+        if kind != "depthwise":
+            ichs, ochs = long if which == "ichs" else ichs, long if which == "ochs" else ochs
+        if not down:
+            kernel = side if which == "kernel" else 2 if which == "dilation" else kernel
+            stride = side if which == "stride" and not dilated else stride
+            dilation = side if which == "dilation" and kind in ("plain", "dilated") else dilation
     reach = kernel + (dilation - 1) * (kernel - 1)
 
     def pad() -> int:

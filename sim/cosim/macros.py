@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from baco.accel.isa import IDENTITY_SCALE
 from baco.sim.cosim.builder import REGION_BYTES, SCALES
 from baco.sim.cosim.convolution import ConvolutionTile, draw_tile
@@ -20,6 +22,7 @@ class MacroGenerator(Generator):
     slot = 0
     placed = (False, False)  # slots for which LOOP_WS_CONFIG_SPAD_AB was given
     mode: str | None = None  # of LOOP_WS since the last fence
+    longest = 0  # else one size of a loop is anything up to it
 
     def fence(self) -> None:
         """As `Generator.fence`."""
@@ -53,7 +56,10 @@ class MacroGenerator(Generator):
         """Blocks I, J, K that fit half of both memories."""
         r, dim = self.random, self.dim
         for _ in range(50):
-            i, j, k = (r.choice((1, 1, 2, 3, 4, 5)) for _ in range(3))
+            sizes = [r.choice((1, 1, 2, 3, 4, 5)) for _ in range(3)]
+            if self.longest:
+                sizes[r.randrange(3)] = int(2 ** r.uniform(1, math.log2(self.longest)))
+            i, j, k = sizes
             fits = (i * k + k * j) * dim <= self.sp_rows // 2 and i * j * dim <= self.acc_rows // 2
             if fits and max(i, j) * max(j, k) * dim * dim * 5 < REGION_BYTES:
                 return i, j, k
@@ -177,7 +183,7 @@ class MacroGenerator(Generator):
     def loop_conv(self) -> None:
         """A convolution tile, perhaps in two parts that accumulate."""
         for _ in range(60):
-            tile = draw_tile(self.random, self.accelerator)
+            tile = draw_tile(self.random, self.accelerator, self.longest)
             if (
                 tile is not None
                 and max(tile.input_bytes, tile.weight_bytes, tile.output_bytes) < REGION_BYTES - 8

@@ -1,7 +1,7 @@
 """Random legal streams that use the width of registers: strides of all bits, configuration that is written over, counters of
 every event.
 
-What hardware keeps of a command may be wider than what the memory of a stream lets matter. A stride of any size is legal where a
+Where local memories are large, loops are long. What hardware keeps of a command may be wider than what the memory of a stream lets matter. A stride of any size is legal where a
 single row moves; configuration of a loop is legal whatever it says until the loop begins.
 """
 
@@ -16,6 +16,8 @@ from baco.sim.cosim.stream import BASE, Stream
 #: Function codes that only write registers of an unroller, which everything writes again before a loop begins.
 _LOOP_WS, _LOOP_CONV = (10, 11, 12, 13), (16, 17, 18, 19, 20, 21)
 _EVENTS, _EXTERNAL = 45, 8
+#: Rows of a scratchpad in which loops can be long.
+_LONG_ROWS = 4096
 
 
 def wide_stream(accelerator: Accelerator, seed: int, index: int, base: int = BASE) -> Stream:
@@ -25,6 +27,8 @@ def wide_stream(accelerator: Accelerator, seed: int, index: int, base: int = BAS
     generator.initialise()
     r = generator.random
     actions = [generator.far_load, generator.far_store, generator.written_over, generator.far_product]
+    if accelerator.scratchpad_rows >= _LONG_ROWS:
+        actions += [generator.long_loop] * 4
     if accelerator.counters:
         actions += [generator.counters] * 2
     for _ in range(r.randint(4, 12)):
@@ -103,6 +107,12 @@ class _WideGenerator(MacroGenerator):
                 pads = {f"pad_{name}": r.randrange(self.dim) for name in blocks}
                 self.emit("LOOP_WS_CONFIG_BOUNDS", **pads, **blocks)
         self.mixed(1)
+
+    def long_loop(self) -> None:
+        """A loop that is as long in one direction as local memories allow."""
+        self.longest = self.sp_rows // 2
+        self.mixed(1)
+        self.longest = 0
 
     def counters(self) -> None:
         """Counters of some events, work, and what they came to, in and out of a snapshot."""

@@ -9,6 +9,11 @@ _WHOLE = Accelerator(
     name="whole", dim=4, scratchpad_kib=1, accumulator_kib=1, partial_sum_bits=20, tile_rows=2, dma_bits=64,
     features=Features(mvin_scale_acc=True, row_functions=True, requantization=True, packed_weights=True),
 )  # fmt: skip
+#: Local memories in which loops are long.
+_LARGE = Accelerator(
+    name="large", dim=2, dataflow="WS", scratchpad_kib=16, accumulator_kib=16, dma_bits=64,
+    features=Features(row_functions=True),
+)  # fmt: skip
 #: Normaliser commands; what leaves in a cycle is a whole row of results.
 _NORMAL = Accelerator(
     name="normal", dim=4, scratchpad_kib=1, accumulator_kib=1, dma_bits=32, dma_max_bytes=32,
@@ -42,4 +47,4 @@ _FLOATS = Accelerator(
 )  # fmt: skip
 _MORE_FLOATS = _FLOATS.replace(name="more-floats", dim=2, input_format="fp8-e5m2")
 
-COVERED = (_WHOLE, _NORMAL, _SCARCE, _PLAIN, _RAW, _FLOATS, _MORE_FLOATS)
+COVERED = (_WHOLE, _LARGE, _NORMAL, _SCARCE, _PLAIN, _RAW, _FLOATS, _MORE_FLOATS)

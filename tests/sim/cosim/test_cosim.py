@@ -6,6 +6,7 @@ import zlib
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from baco.exploration.cosim import run_campaign
 from baco.exploration.executors.executor_choice import LOCAL
 from baco.main import run as baco
 from baco.sim.cosim.accelerators import random_accelerator
+from baco.sim.cosim.convolution import draw_tile
 from baco.sim.cosim.minimise import minimise
 from baco.sim.cosim.run import Simulator, in_place_stream, random_stream
 from baco.sim.cosim.stream import BASE, Stream, parse_stream
@@ -71,12 +73,30 @@ def test_what_synthesis_reads_does_the_same(accelerator: Accelerator, tmp_path: 
     assert outcomes == Simulator(accelerator).play(streams)
 
 
-@pytest.mark.parametrize("accelerator", [WHOLE, NORMAL, SCARCE, PLAIN], ids=lambda one: one.name)
+@pytest.mark.parametrize("accelerator", [WHOLE, NORMAL, SCARCE, PLAIN, DEFAULT], ids=lambda one: one.name)
 def test_values_of_all_widths(accelerator: Accelerator) -> None:
-    """Strides, configuration of loops that is written over, counters of every event."""
-    (result,) = run_campaign([accelerator], 20, seed=0, kind="wide", shorten=False)
+    """Strides, configuration of loops that is written over, counters of every event; in large local memories, long loops."""
+    count = 5 if accelerator is DEFAULT else 20
+    (result,) = run_campaign([accelerator], count, seed=0, kind="wide", shorten=False)
     assert [failure.outcome.describe() for failure in result.failures] == []
-    assert result.streams == 20
+    assert result.streams == count
+
+
+def test_long_tiles_are_long_in_every_direction() -> None:
+    drawn = [draw_tile(Random(seed), DEFAULT, 4096) for seed in range(3000)]
+    tiles = [tile for tile in drawn if tile is not None]
+    longest = {
+        name: max(getattr(tile, name) for tile in tiles)
+        for name in ("batch", "ichs", "ochs", "orows", "ocols", "kernel", "stride", "kernel_dilation")
+    }
+    assert {name for name, most in longest.items() if most > 20} == set(longest)
+    assert {name for name, most in longest.items() if most > 250} >= {
+        "batch",
+        "ichs",
+        "ochs",
+        "orows",
+        "ocols",
+    }
 
 
 @EFFORT
