@@ -104,7 +104,7 @@ def c_header(accelerator: Accelerator) -> str:
         ],
         _HELPERS.rstrip("\n").split("\n"),
         [
-            _scaling("ACC_SCALE", features.accumulator_scale, accelerator.input_bits),
+            _result_scaling(accelerator),
             _scaling("MVIN_SCALE", features.mvin_scale, accelerator.input_bits),
             _scaling("MVIN_SCALE_ACC", features.mvin_scale_acc, accelerator.accumulator_bits),
         ],
@@ -161,6 +161,14 @@ def _scaling(macro: str, built: bool, bits: int) -> str:
         return f"#define {macro}(x, scale) (x)"
     call = f"gemmini_scale((float)(x), (float)(scale), INT{bits}_MIN, INT{bits}_MAX)"
     return f"#define {macro}(x, scale) ((acc_t){call})"
+
+
+def _result_scaling(accelerator: Accelerator) -> str:
+    """Of sums, by a power of two where they are real numbers."""
+    built = accelerator.features.accumulator_scale
+    if built and accelerator.input_format != "integer":
+        return "#define ACC_SCALE(x, scale) ((acc_t)(x) * (float)(scale))"
+    return _scaling("ACC_SCALE", built, accelerator.input_bits)
 
 
 def _capabilities(accelerator: Accelerator) -> list[str]:

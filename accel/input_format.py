@@ -21,11 +21,9 @@ _NEEDED = {
 }
 #: Features that work on integers.
 _INTEGER_FEATURES = (
-    "max_pool",
     "normalizations",
     "mvin_scale",
     "mvin_scale_acc",
-    "accumulator_scale",
     "row_functions",
     "requantization",
     "packed_weights",

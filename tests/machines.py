@@ -82,7 +82,7 @@ PAIR = System(
 FLOATS = Accelerator(
     name="floats", dim=4, dataflow="WS", scratchpad_kib=1, accumulator_kib=1, tile_rows=2, dma_bits=64,
     input_format="fp8-e4m3",
-    features=Features(max_pool=False, mvin_scale=False, accumulator_scale=False),
+    features=Features(mvin_scale=False),
 )  # fmt: skip
 FEW_FLOATS = SCARCE.replace(
     name="few-floats", input_format="fp8-e5m2", dma_bits=64,

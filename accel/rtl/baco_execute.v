@@ -330,7 +330,7 @@ module baco_execute #(
   genvar lane;
   generate
     for (lane = 0; lane < DIM; lane = lane + 1) begin : result
-      baco_fp8_narrow narrowed (.relu(tag_relu), .x(value[lane*32 +: 32]), .code(narrow[lane*8 +: 8]));
+      baco_fp8_narrow narrowed (.relu(tag_relu), .power(8'd127), .x(value[lane*32 +: 32]), .code(narrow[lane*8 +: 8]));
     end
   endgenerate
 `endif

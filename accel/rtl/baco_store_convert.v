@@ -174,10 +174,15 @@ module baco_store_convert #(
 `ifdef BACO_FP8
   wire [LANES*32-1:0] sums = held ? hold[LANES*32-1:0] : acc_read_data[LANES*32-1:0];
   wire [LANES*8-1:0] narrow;
-  genvar lane;
+`ifdef BACO_FP8_SCALE
+  wire [7:0] power = src_scale[30:23];
+`else
+  wire [7:0] power = 8'd127;
+`endif
+  genvar column;
   generate
-    for (lane = 0; lane < LANES; lane = lane + 1) begin : result
-      baco_fp8_narrow narrowed (.relu(src_relu), .x(sums[lane*32 +: 32]), .code(narrow[lane*8 +: 8]));
+    for (column = 0; column < LANES; column = column + 1) begin : result
+      baco_fp8_narrow narrowed (.relu(src_relu), .power(power), .x(sums[column*32 +: 32]), .code(narrow[column*8 +: 8]));
     end
   endgenerate
 `endif
@@ -492,6 +497,14 @@ module baco_store_convert #(
   reg [LANES*8-1:0] best;
   reg [7:0] lane;
   integer j;
+  // an element by which larger numbers are told as larger integers
+  function [7:0] ordered(input [7:0] x);
+`ifdef BACO_FP8
+    ordered = {x[7], x[6:0] ^ {7{x[7]}}};
+`else
+    ordered = x;
+`endif
+  endfunction
   always @(posedge clock) begin
     put_valid <= result_valid && result_emit && !reset;
     if (result_valid) begin
@@ -503,7 +516,7 @@ module baco_store_convert #(
         best = best_so_far[result_index];
         for (j = 0; j < LANES; j = j + 1) begin
           lane = result_zero ? 8'd0 : result_data[j*8 +: 8];
-          if (result_first || $signed(lane) > $signed(best[j*8 +: 8]))
+          if (result_first || $signed(ordered(lane)) > $signed(ordered(best[j*8 +: 8])))
             best[j*8 +: 8] = lane;
         end
         best_so_far[result_index] <= best;

@@ -100,8 +100,12 @@ def rtl_features(accelerator: Accelerator) -> dict[str, bool]:
     # Gemmini's hardcode_d_to_garbage_addr has no effect when both dataflows are built
     found["BACO_PRELOAD_D"] |= accelerator.dataflow == "both"
     found["BACO_COUNTERS"] = accelerator.counters > 0
+    # a scale of floating point is a power of two, and takes no time of its own
+    floats = accelerator.input_format != "integer"
+    found["BACO_FP8_SCALE"] = floats and found["BACO_ACC_SCALE"]
+    found["BACO_ACC_SCALE"] &= not floats
     found |= {
-        "BACO_FP8": accelerator.input_format != "integer",
+        "BACO_FP8": floats,
         "BACO_FP8_E5M2": accelerator.input_format == "fp8-e5m2",
     }
     return found

@@ -22,17 +22,18 @@ FloatElements::FloatElements(int input_format)
   }
 }
 
-uint8_t FloatElements::narrow(float x, bool relu) const {
+uint8_t FloatElements::narrow(float x, bool relu, int power) const {
   if (x != x) return nan_;
   const bool negative = std::signbit(x);
   if (relu && negative) return 0;
   const uint8_t sign = negative ? 128 : 0;
-  const float size = std::fabs(x);
+  if (!std::isnormal(x) && !std::isinf(x)) return sign;
+  const double size = std::ldexp(std::fabs(static_cast<double>(x)), power);
   if (size >= numbers_[largest_]) return sign | largest_;
   // in steps of the last bit of the fraction: a carry into the next power of two is the next exponent's first code
   const int least = 1 - bias_;
-  const int exponent = size == 0 ? least : std::max(std::ilogb(size), least);
-  const int steps = static_cast<int>(std::nearbyint(std::ldexp(static_cast<double>(size), fraction_bits_ - exponent)));
+  const int exponent = std::max(std::ilogb(size), least);
+  const int steps = static_cast<int>(std::nearbyint(std::ldexp(size, fraction_bits_ - exponent)));
   return static_cast<uint8_t>(sign | (((exponent - least) << fraction_bits_) + steps));
 }
 

@@ -17,8 +17,11 @@ class FloatElements {
   explicit FloatElements(int input_format);
 
   float widen(uint8_t code) const { return numbers_[code]; }
-  // The nearest number's code; what is beyond the largest becomes that, NaN stays NaN. `relu`: what is negative, -0 too, becomes 0.
-  uint8_t narrow(float x, bool relu) const;
+  // Code of the number nearest to x * 2^power; what is beyond the largest becomes that, NaN stays NaN, subnormal x count as 0.
+  // `relu`: what is negative, -0 too, becomes 0.
+  uint8_t narrow(float x, bool relu, int power = 0) const;
+  // A number by which codes of larger numbers are larger.
+  static int ordered(uint8_t code) { return code & 128 ? -1 - (code & 127) : code; }
   // Bits of a sum; there is one NaN.
   static uint32_t sum_bits(float x) {
     uint32_t word;

@@ -124,8 +124,9 @@ void FunctionalDevice::narrow_row(bool from_accumulator, uint32_t row, int colum
   }
   if (config_.input_format != 0) {
     const bool relu = config_.activations && st_.activation == Activation::kRelu;
+    const int power = config_.accumulator_scale ? static_cast<int>(st_.scale >> 23 & 255) - 127 : 0;
     for (int c = 0; c < cols; ++c)
-      out[c] = static_cast<int8_t>(floats_.narrow(float_from_bits(static_cast<uint32_t>(source[c])), relu));
+      out[c] = static_cast<int8_t>(floats_.narrow(float_from_bits(static_cast<uint32_t>(source[c])), relu, power));
     return;
   }
   int32_t floor = config_.activations && st_.activation == Activation::kRelu ? 0 : INT32_MIN;  // ReLU before the scale
@@ -200,6 +201,10 @@ bool FunctionalDevice::mvout(uint64_t rs1, uint64_t rs2) {
 }
 
 bool FunctionalDevice::mvout_pooled(uint64_t address, const LocalAddress& from, int cols) {
+  const auto larger = [this](int8_t x, int8_t y) {
+    if (config_.input_format == 0) return x > y;
+    return FloatElements::ordered(static_cast<uint8_t>(x)) > FloatElements::ordered(static_cast<uint8_t>(y));
+  };
   for (int pr = 0; pr < st_.porows; ++pr) {
     for (int pc = 0; pc < st_.pocols; ++pc) {
       int8_t best[128], next[128];
@@ -214,7 +219,8 @@ bool FunctionalDevice::mvout_pooled(uint64_t address, const LocalAddress& from, 
           narrow_row(from.accumulator, from.row + static_cast<uint32_t>(offset), 0, cols, next);
           apply_function(next, cols, 0, 0);
         }
-        for (int c = 0; c < cols; ++c) best[c] = std::max(best[c], next[c]);
+        for (int c = 0; c < cols; ++c)
+          if (w == 0 || larger(next[c], best[c])) best[c] = next[c];
       }
       uint64_t pixel = static_cast<uint64_t>(pr * st_.pool_out_dim + pc);
       uint8_t* target = main_memory((address + pixel * st_.stride) & kAddressMask, static_cast<uint64_t>(cols), true);

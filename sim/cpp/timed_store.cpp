@@ -125,7 +125,7 @@ void TimedStore::tick(uint64_t cycle) {
 
 bool TimedStore::cut(uint64_t cycle) {
   if (!source_) return true;
-  const bool is_short = !config_.accumulator_scale || !cutting_.accumulator || cutting_.full;
+  const bool is_short = !config_.accumulator_scale || config_.input_format != 0 || !cutting_.accumulator || cutting_.full;
   if ((cutting_.emit && credits_ == 0) || (is_short && scaling(cycle))) return false;
   const unsigned size = cutting_.full ? slice_bytes_ : lanes_, bytes = std::min(size, cutting_.bytes);
   if (cutting_.emit) {

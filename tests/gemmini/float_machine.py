@@ -32,11 +32,14 @@ class FloatGemmini(NumpyGemmini):
         kind = _FORMATS[self.config.input_format][0]
         return np.asarray(codes).astype(np.int8).view(kind).astype(np.float32)
 
-    def _codes(self, words: np.ndarray, relu: bool) -> np.ndarray:
+    def _codes(self, words: np.ndarray, relu: bool, power: int = 0) -> np.ndarray:
         kind, largest, nan = _FORMATS[self.config.input_format]
-        numbers = _sums(words)
-        missing = np.isnan(numbers)
-        numbers = np.where(missing | (relu & np.signbit(numbers)), np.float32(0), numbers)
+        sums = _sums(words)
+        missing = np.isnan(sums)
+        tiny = np.abs(sums) < np.finfo(np.float32).tiny
+        numbers = np.ldexp(np.where(tiny, np.copysign(0, sums), np.nan_to_num(sums)).astype(np.float64), power)
+        numbers = np.where(np.isinf(sums), sums, numbers)
+        numbers = np.where(missing | (relu & np.signbit(numbers)), 0.0, numbers)
         codes = np.clip(numbers, -largest, largest).astype(kind).view(np.int8)
         return np.where(missing, nan, codes).astype(np.int64)
 
@@ -48,7 +51,13 @@ class FloatGemmini(NumpyGemmini):
             return _words(_sums(before) + _sums(values))
 
     def narrowed(self, values: np.ndarray, col: np.ndarray) -> np.ndarray:
-        return self._codes(values, self.st.relu)
+        power = (self.st.scale >> 23 & 255) - 127 if self.config.accumulator_scale else 0
+        return self._codes(values, self.st.relu, power)
+
+    def largest(self, values: np.ndarray) -> np.ndarray:
+        # codes are a sign and a size: -0 is less than 0
+        most = np.where(values < 0, -129 - values, values).max(axis=(2, 3))
+        return np.where(most < 0, -129 - most, most)
 
     def limited(self, result: np.ndarray) -> np.ndarray:
         return self._codes(result, self.ex.relu)

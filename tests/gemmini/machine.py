@@ -328,6 +328,10 @@ class NumpyGemmini(LoopMacros):
         scale = self.st.scale if self.config.accumulator_scale else ONE
         return np.clip(values, -128, 127) if scale == ONE else scaled(values, scale, 8)
 
+    def largest(self, values: np.ndarray) -> np.ndarray:
+        """Of every window, the third and fourth dimension."""
+        return np.asarray(values.max(axis=(2, 3)))
+
     def stored(self, source: Place, row: np.ndarray, col: np.ndarray) -> np.ndarray:
         if not source.accumulator:
             return self.sp[row, col]
@@ -354,7 +358,7 @@ class NumpyGemmini(LoopMacros):
             held = self.stored(source, np.where(inside, source.row + row * st.ocols + col, 0), c)
             values = np.where(inside, self.by_table(held), 0)
             pixel = (pr * st.out_dim + pc)[:, :, 0, 0]
-            self.write(address + pixel * st.stride + c[:, :, 0, 0], values.max(axis=(2, 3)), 1)
+            self.write(address + pixel * st.stride + c[:, :, 0, 0], self.largest(values), 1)
             return
         if st.mode == "1-D":
             rows = st.orows * st.ocols

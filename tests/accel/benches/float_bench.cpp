@@ -1,6 +1,6 @@
 // Puts operands through a combinational module of floating point and writes what it says.
 // Arguments: input file, output file. Input: records of two uint32 operands; output: uint32. ADD, PRODUCT or NARROW (whose second
-// operand is `relu`) says which module.
+// operand is `relu`, with `power` from bit 8 on) says which module.
 #include <cstdint>
 #include <cstdio>
 
@@ -16,7 +16,8 @@ int main(int argc, char** argv) {
   while (std::fread(record, 4, 2, in) == 2) {
     dut.x = record[0];
 #ifdef NARROW
-    dut.relu = record[1];
+    dut.relu = record[1] & 1;
+    dut.power = record[1] >> 8 & 255;
     dut.eval();
     uint32_t value = dut.code;
 #else
