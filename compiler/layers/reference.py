@@ -1,12 +1,13 @@
-"""What a layer computes, on numpy integers: what programs are compared with when they are run."""
+"""What a layer computes, on numpy integers (of floating point, on its codes): what programs are compared with when they are run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from baco.compiler.layers.float_sums import FloatSums
 from baco.compiler.layers.layer import Layer, Layout, Pooling
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -18,6 +19,8 @@ def draw_tensors(layer: Layer, seed: int = 0) -> dict[str, Array]:
     """Random flat tensors `input`, `weight`, `bias`, `residual` of a layer, those it has (see `Layer` for layouts)."""
     random = np.random.default_rng(seed)
     problem = layer.problem
+    if layer.floats:
+        return _float_tensors(layer, layer.floats, random)
     tensors: dict[str, Array] = {
         "input": random.integers(-128, 128, layer.input_extent, dtype=np.int8),
         "weight": random.integers(*_RANGES[layer.weight_bits], layer.weight_extent, dtype=np.int8),
@@ -26,6 +29,16 @@ def draw_tensors(layer: Layer, seed: int = 0) -> dict[str, Array]:
         tensors["bias"] = random.integers(-(1 << 12), 1 << 12, problem.groups * problem.K, dtype=np.int32)
     if layer.residual_scale is not None:
         tensors["residual"] = random.integers(-128, 128, layer.residual_extent, dtype=np.int8)
+    return tensors
+
+
+def _float_tensors(layer: Layer, floats: FloatSums, random: np.random.Generator) -> dict[str, Array]:
+    """Numbers of a normal distribution, the bias as bits."""
+    extents = {"input": layer.input_extent, "weight": layer.weight_extent}
+    tensors = {name: floats.codes(random.normal(size=extent), False, 1.0) for name, extent in extents.items()}
+    if layer.bias:
+        bias = random.normal(size=layer.problem.groups * layer.problem.K)
+        tensors["bias"] = bias.astype(np.float32).view(np.int32)
     return tensors
 
 
@@ -42,18 +55,23 @@ def requantise(values: Array, scale: float) -> Array:
 
 
 def layer_result(layer: Layer, tensors: Mapping[str, Array]) -> Array:
-    """The flat output tensor, int8, or int32 without a scale; elements that the layer does not write are 0."""
+    """The flat output tensor, int8, or int32 without a scale (of floating point: codes, or bits of float32); elements that the
+    layer does not write are 0."""
     p = layer.problem
     out: Array = np.zeros(layer.output_extent, np.int32 if layer.scale is None else np.int8)
     for group in range(p.groups):
+        bias = tensors["bias"][group * p.K : (group + 1) * p.K] if layer.bias else None
+        stored = _matrix(out, layer.output, group, layer.pixels_stored, p.K)
+        if layer.floats:
+            stored[:] = _float_results(layer, layer.floats, tensors, group, bias).reshape(stored.shape)
+            continue
         sums = _sums(layer, tensors, group)
-        if layer.bias:
-            sums = sums + tensors["bias"][group * p.K : (group + 1) * p.K]
+        if bias is not None:
+            sums = sums + bias
         if layer.residual_scale is not None:
             residual = _matrix(tensors["residual"], layer.output, group, layer.pixels_out, p.K)
             sums = sums + requantise(residual, layer.residual_scale).reshape(sums.shape)
         sums = sums.astype(np.int64).astype(np.int32)  # accumulators wrap
-        stored = _matrix(out, layer.output, group, layer.pixels_stored, p.K)
         stored[:] = _on_the_way_out(layer, sums).reshape(stored.shape)
     return out
 
@@ -73,9 +91,39 @@ def _sums(layer: Layer, tensors: Mapping[str, Array], group: int) -> Array:
     Products of int8 numbers stay far below 2^53 in any sum that memory holds, so float64 is exact and fast.
     """
     p = layer.problem
+    sums = np.zeros((p.N, p.Q, p.P, p.K))
+    for pixels, weight in _factors(layer, tensors, group):
+        sums += pixels.astype(np.float64) @ weight.astype(np.float64)
+    return sums.astype(np.int64)
+
+
+def _float_results(
+    layer: Layer, floats: FloatSums, tensors: Mapping[str, Array], group: int, bias: Array | None
+) -> Array:
+    p = layer.problem
+    sums = None
+    if bias is not None:
+        sums = np.broadcast_to(np.ascontiguousarray(bias).view(np.float32), (p.N, p.Q, p.P, p.K))
+    for pixels, weight in _factors(layer, tensors, group):
+        sums = floats.added(sums, floats.numbers(pixels), floats.numbers(weight))
+    assert sums is not None
+    if layer.scale is None:
+        return sums.view(np.int32)
+    codes = floats.codes(sums, layer.relu, layer.scale)
+    return codes if layer.pooling is None else ordered(_pooled(ordered(codes), layer.pooling))
+
+
+def ordered(codes: Array) -> Array:
+    """int8 that are larger where codes stand for larger numbers, -0 below 0; and the codes of such."""
+    return np.where(codes < 0, codes ^ np.int8(127), codes)
+
+
+def _factors(layer: Layer, tensors: Mapping[str, Array], group: int) -> Iterator[tuple[Array, Array]]:
+    """What is multiplied at every position of the kernel, rows first: elements [N, Q, P, C] and weights [C, K] of one group."""
+    p = layer.problem
     height, width = layer.size
     image = _matrix(tensors["input"], layer.input, group, layer.pixels_in, p.C)
-    image = image.reshape(p.N, height, width, p.C).astype(np.float64)
+    image = image.reshape(p.N, height, width, p.C)
     if layer.weights_transposed:
         weight = _matrix(tensors["weight"], layer.weight, group, p.K, p.C).T[None, None]
     else:
@@ -86,13 +134,11 @@ def _sums(layer: Layer, tensors: Mapping[str, Array], group: int) -> Array:
     top, left = layer.padding
     bottom, right = max(0, reach_h - top - height), max(0, reach_w - left - width)
     padded = np.pad(image, ((0, 0), (top, bottom), (left, right), (0, 0)))
-    sums = np.zeros((p.N, p.Q, p.P, p.K))
     for s in range(p.S):
         for r in range(p.R):
             rows = slice(s * p.dilation_h, s * p.dilation_h + (p.Q - 1) * p.stride_h + 1, p.stride_h)
             columns = slice(r * p.dilation_w, r * p.dilation_w + (p.P - 1) * p.stride_w + 1, p.stride_w)
-            sums += padded[:, rows, columns] @ weight[s, r].astype(np.float64)
-    return sums.astype(np.int64)
+            yield padded[:, rows, columns], weight[s, r]
 
 
 def _on_the_way_out(layer: Layer, sums: Array) -> Array:

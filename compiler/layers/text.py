@@ -6,6 +6,7 @@ R3 S3 P56 Q56 C64 K64 stride 2x2 image 112x112 padding 1x1 bias relu scale 0.001
 from __future__ import annotations
 
 from baco.common.errors import InputError
+from baco.compiler.layers.float_sums import FloatSums
 from baco.compiler.layers.layer import Layer, Layout, Pooling
 from baco.workloads.problem import DIMS, Problem
 
@@ -39,6 +40,7 @@ def layer_text(layer: Layer) -> str:
         words += ["pool", f"{pool.size},{pool.stride},{pool.padding},{pool.rows},{pool.columns}"]
     words += ["transposed"] * layer.weights_transposed
     words += ["int4"] * (layer.weight_bits == 4)
+    words += ["floats", f"{layer.floats.form},{layer.floats.rows}"] if layer.floats else []
     for name in _LAYOUTS:
         layout: Layout = getattr(layer, name)
         if layout != getattr(plain, name):
@@ -73,6 +75,7 @@ def _parse_layer(words: list[str]) -> Layer:
             "residual",
             "scale",
             "pool",
+            "floats",
             *_LAYOUTS,
         ):
             values[word] = next(rest)
@@ -98,8 +101,14 @@ def _parse_layer(words: list[str]) -> Layer:
         pooling=pool,
         weights_transposed="transposed" in flags,
         weight_bits=4 if "int4" in flags else 8,
+        floats=_float_sums(values["floats"]) if "floats" in values else None,
         **{name: Layout(*map(int, values[name].split(","))) for name in _LAYOUTS if name in values},
     )
+
+
+def _float_sums(text: str) -> FloatSums:
+    form, rows = text.split(",")
+    return FloatSums(form, int(rows))
 
 
 def _pair(pair: tuple[int, int]) -> str:

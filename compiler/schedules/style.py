@@ -10,6 +10,7 @@ from typing import Generic, Literal, TypeVar
 from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError
 from baco.compiler.ir.emit import Emitter
+from baco.compiler.layers.float_sums import float_sums
 from baco.compiler.layers.layer import Layer
 from baco.compiler.layers.operands import Operands
 from baco.compiler.mapping.nest import Mapping
@@ -74,6 +75,17 @@ def check_weight_bits(layer: Layer, accelerator: Accelerator) -> None:
         raise InfeasibleError(
             f"{accelerator.name} loads no weights of 4 bits", hint="set features.packed_weights to true"
         )
+
+
+def check_elements(layer: Layer, accelerator: Accelerator) -> None:
+    """Raise InfeasibleError for a layer of other elements than the accelerator's."""
+    wanted = float_sums(accelerator)
+    if layer.floats != wanted:
+        given, own = (
+            f"{one.form}, sums of {one.rows} at a time" if one else "integers"
+            for one in (layer.floats, wanted)
+        )
+        raise InfeasibleError(f"the layer is of {given}, and {accelerator.name} computes {own}")
 
 
 class Style(ABC, Generic[OwnSchedule]):

@@ -9,7 +9,7 @@ from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule, Schedule
-from baco.compiler.schedules.style import LayerPlan, Style
+from baco.compiler.schedules.style import LayerPlan, Style, check_elements
 from baco.compiler.styles.explicit.code import ExplicitStyle
 from baco.compiler.styles.macros.loop_conv_style import LoopConvStyle
 from baco.compiler.styles.macros.loop_ws_style import LoopWsStyle
@@ -36,7 +36,7 @@ def parse_schedule(text: str) -> Schedule:
 def plan_layer(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> LayerPlan:
     """How a schedule is carried out. Raises InputError for one that does not cover the layer, InfeasibleError for one that the
     accelerator cannot carry out, with the reason."""
-    accelerator.check_integers("layers are")
+    check_elements(layer, accelerator)
     return style_of(schedule).plan(layer, schedule, accelerator)
 
 

@@ -18,11 +18,13 @@ from baco.accel.dataflows import DATAFLOWS
 from baco.common.errors import InfeasibleError
 from baco.compiler.ir.counting import Advance, following
 from baco.compiler.ir.emit import Cell, Condition, Emitter, Number
+from baco.compiler.layers.float_sums import check_sum_order
 from baco.compiler.layers.layer import Layer, Layout
 from baco.compiler.layers.operands import Operands
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.schedules.schedule import ExplicitSchedule
 from baco.compiler.schedules.style import LayerPlan, Style, check_weight_bits
+from baco.compiler.styles.explicit.extents import REDUCTION
 from baco.compiler.styles.explicit.jobs import MoveJob, Pace, Turns
 from baco.compiler.styles.explicit.loads import InputLoads, WeightLoads
 from baco.compiler.styles.explicit.memory import LocalMemory, TileCopies, allocate
@@ -76,6 +78,8 @@ def prepare(
         plan = make_plan(inner, mapping, accelerator, last=last)
     if layer.weight_bits == 4:
         _check_pairs(plan)
+    if layer.floats:
+        _check_sums(plan)
     if layer.weights_transposed:
         # not every dataflow takes weights transposed; stored so they may also take more rows
         try:
@@ -92,6 +96,15 @@ def prepare(
     if (plan.spills or layer.scale is None) and not features.read_full_width:
         raise InfeasibleError(f"{accelerator.name} cannot store int32 sums")
     return Preparation(plan, memory, pooled_after, transposed)
+
+
+def _check_sums(plan: ExplicitPlan) -> None:
+    """Raise InfeasibleError for another order of sums than that of real numbers."""
+    outside = [(trip.name, trip.count) for trip in plan.blocks if trip.name in REDUCTION]
+    inside = {"S": plan.block["S"], "R": plan.block["R"], "C": plan.depth_blocks}
+    check_sum_order([*outside, *inside.items()], "the mapping")
+    if plan.steps["C"] > 1 and plan.block["C"] % plan.depth:
+        raise InfeasibleError("blocks of real numbers have whole blocks of channels")
 
 
 def _check_pairs(plan: ExplicitPlan) -> None:

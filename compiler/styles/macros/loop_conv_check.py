@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from baco.accel.config import Accelerator
 from baco.accel.dataflows import MACRO_DATAFLOW
 from baco.common.errors import InfeasibleError
+from baco.compiler.layers.float_sums import check_sum_order
 from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import LoopConvSchedule
 from baco.compiler.schedules.style import check_weight_bits
@@ -83,6 +84,14 @@ def plan_loop_conv(layer: Layer, schedule: LoopConvSchedule, accelerator: Accele
         raise InfeasibleError("a load of weights of 4 bits would begin inside a byte", hint="split k evenly")
     _check_fields(layer, stride, rows, columns, in_rows, tile)
 
+    if layer.floats:
+        if pixels > 1:
+            raise InfeasibleError("pixels packed in a row are added up in another order than real numbers are to be added in")
+        blocks = {"S": tile["s"], "R": tile["r"], "C": -(-tile["c"] // dim)}
+        outer = [(axis.upper(), trips[axis]) for axis in schedule.order if axis in "src"]
+        check_sum_order([*outer, *blocks.items()], "this tiling")
+        if trips["c"] > 1 and tile["c"] % dim:
+            raise InfeasibleError("tiles of real numbers have whole blocks of channels")
     loops = [Trip("g", p.groups), *(Trip(axis, trips[axis]) for axis in schedule.order)]
     return ConvPlan(
         sizes=sizes,
