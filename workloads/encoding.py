@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from baco.accel.number_formats import FORMATS, FloatFormat
+
 
 @dataclass(frozen=True)
 class Encoding:
@@ -59,6 +61,39 @@ class Encoding:
         """Real numbers, float32."""
         difference = np.asarray(whole, np.int64) - self.zero
         return np.asarray(difference.astype(np.float32) * np.float32(self.scale))
+
+
+@dataclass(frozen=True)
+class FloatEncoding(Encoding):
+    """Codes of floating point (int8 holds their bits): what a code stands for, times `scale`; 0 is 0.
+
+    Attributes:
+        form: name of the format (`baco.accel.number_formats.FORMATS`).
+    """
+
+    form: str = "fp8-e4m3"
+
+    @property
+    def _format(self) -> FloatFormat:
+        found = FORMATS[self.form]
+        assert isinstance(found, FloatFormat)
+        return found
+
+    @property
+    def stored(self) -> Encoding:
+        """The same."""
+        return self
+
+    def whole(self, numbers: np.ndarray) -> np.ndarray:
+        """int8 codes of the nearest numbers, saturated; the quotient is a float32."""
+        with np.errstate(all="ignore"):
+            steps = np.asarray(numbers, np.float32) / np.float32(self.scale)
+        return self._format.encode(steps).astype(np.uint8).view(np.int8)
+
+    def real(self, whole: np.ndarray) -> np.ndarray:
+        """Real numbers, float32, of int8 codes."""
+        numbers = self._format.decode(np.asarray(whole, np.int8).view(np.uint8))
+        return np.asarray(numbers.astype(np.float32) * np.float32(self.scale))
 
 
 def check_scales(

@@ -492,19 +492,14 @@ module baco_store_convert #(
   reg [CARRIED-1:0] put_meta;
 `ifdef BACO_MAX_POOL
   // verilator lint_off BLKSEQ
-  // (`best` and `lane` are names within this block)
+  // (`best`, `lane` and `other` are names within this block)
   reg [LANES*8-1:0] best_so_far [0:GROUPS-1];
   reg [LANES*8-1:0] best;
   reg [7:0] lane;
   integer j;
-  // an element by which larger numbers are told as larger integers
-  function [7:0] ordered(input [7:0] x);
 `ifdef BACO_FP8
-    ordered = {x[7], x[6:0] ^ {7{x[7]}}};
-`else
-    ordered = x;
+  reg [7:0] other;
 `endif
-  endfunction
   always @(posedge clock) begin
     put_valid <= result_valid && result_emit && !reset;
     if (result_valid) begin
@@ -516,7 +511,13 @@ module baco_store_convert #(
         best = best_so_far[result_index];
         for (j = 0; j < LANES; j = j + 1) begin
           lane = result_zero ? 8'd0 : result_data[j*8 +: 8];
-          if (result_first || $signed(ordered(lane)) > $signed(ordered(best[j*8 +: 8])))
+`ifdef BACO_FP8
+          // a code is a sign and a size
+          other = best[j*8 +: 8];
+          if (result_first || $signed({lane[7], lane[6:0] ^ {7{lane[7]}}}) > $signed({other[7], other[6:0] ^ {7{other[7]}}}))
+`else
+          if (result_first || $signed(lane) > $signed(best[j*8 +: 8]))
+`endif
             best[j*8 +: 8] = lane;
         end
         best_so_far[result_index] <= best;

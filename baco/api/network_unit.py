@@ -84,6 +84,7 @@ class NetworkRequest:
         """Raises InputError for what does not go together, before any work."""
         if self.layers is not None and self.layers < 1:
             raise InputError(f"a block runs at least once, not {self.layers} times")
+        object.__setattr__(self, "quantiser", self.quantiser.on(self.accelerator))
         if self.fusion and self.accelerator.timing != "baco":
             raise InputError(
                 "--fusion uses moves that the original Gemmini lacks, and the timing 'gemmini' is the original's",

@@ -83,8 +83,6 @@ def float_sums(accelerator: Accelerator) -> FloatSums | None:
     return FloatSums(accelerator.input_format, accelerator.dim)
 
 
-
-
 def check_sum_order(loops: Iterable[tuple[str, int]], what: str) -> None:
     """Raise InfeasibleError unless loops add up as this module's docstring says.
 

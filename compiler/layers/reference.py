@@ -33,12 +33,15 @@ def draw_tensors(layer: Layer, seed: int = 0) -> dict[str, Array]:
 
 
 def _float_tensors(layer: Layer, floats: FloatSums, random: np.random.Generator) -> dict[str, Array]:
-    """Numbers of a normal distribution, the bias as bits."""
+    """Numbers from -4 to 4, the bias as bits."""
+
+    def numbers(count: int) -> Array:
+        return random.integers(-1024, 1025, count).astype(np.float32) / np.float32(256)
+
     extents = {"input": layer.input_extent, "weight": layer.weight_extent}
-    tensors = {name: floats.codes(random.normal(size=extent), False, 1.0) for name, extent in extents.items()}
+    tensors = {name: floats.codes(numbers(extent), False, 1.0) for name, extent in extents.items()}
     if layer.bias:
-        bias = random.normal(size=layer.problem.groups * layer.problem.K)
-        tensors["bias"] = bias.astype(np.float32).view(np.int32)
+        tensors["bias"] = numbers(layer.problem.groups * layer.problem.K).view(np.int32)
     return tensors
 
 

@@ -48,6 +48,7 @@ class ModelAccuracy:
         output: that answers are taken from, the first: the class with the largest number.
         near: how near that output is to the same in floating point, over all samples.
         operators: the same of inputs and operators whose results are in memory, in order.
+        numbers: what the network computes in: integers, or a format of floating point.
     """
 
     samples: int
@@ -59,6 +60,7 @@ class ModelAccuracy:
     output: str
     near: TensorAgreement
     operators: tuple[TensorAgreement, ...] = field(default=(), repr=False)
+    numbers: str = "integers"
 
     @property
     def loss(self) -> float:
@@ -85,7 +87,7 @@ class ModelAccuracy:
         found = []
         if self.integers is not None and self.floats is not None:
             found.append(
-                f"{100 * self.integers:.2f} % right in integers (± {100 * self.deviation:.2f}), {100 * self.floats:.2f} % in "
+                f"{100 * self.integers:.2f} % right in {self.numbers} (± {100 * self.deviation:.2f}), {100 * self.floats:.2f} % in "
                 f"floating point, on {self.evidence}"
             )
         near = f"{100 * self.agreeing:.2f} % of the answers are the float model's"
@@ -97,6 +99,8 @@ class ModelAccuracy:
         """Plain, for JSON: without the operators."""
         plain = asdict(self)
         del plain["operators"]
+        if self.numbers == "integers":
+            del plain["numbers"]
         return plain | {"loss": self.loss, "deviation": self.deviation, "evidence": self.evidence}
 
 
@@ -165,6 +169,7 @@ class AccuracyJudge:
         seed: int = 0,
         layers: int | None = None,
     ) -> None:
+        self._numbers = quantiser.floats.form if quantiser.floats else "integers"
         self._samples, self._unseen = _judged(samples, quantiser.calibration)
         parameters = Parameters(network.source, seed)
         self._graph = FloatGraph(runnable(network, parameters, layers, quantiser), parameters)
@@ -219,6 +224,7 @@ class AccuracyJudge:
             output,
             whole.agreement(output),
             tuple(agreement.agreement(name) for name, agreement in sums.items() if agreement.elements),
+            self._numbers,
         )
 
 

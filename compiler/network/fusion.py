@@ -108,7 +108,8 @@ def _absorb(
             e.limit = limit if e.limit is None else min(e.limit, limit)
         return True
     if function == "maxpool" and pools:
-        return _pool(e, op)
+        # codes of floating point are ordered as integers are where none is negative
+        return (e.relu or b.quantiser.floats is None) and _pool(e, op)
     if e.relu or axis is None:
         return False
     if function == "batchnorm" and axis == 1:

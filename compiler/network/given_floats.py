@@ -33,11 +33,11 @@ from baco.compiler.network.real_values import (
 )
 from baco.compiler.network.tensor_operators import inserted
 from baco.compiler.ops.elementary import BINARY, NUMBERS, UNARY
-from baco.compiler.ops.elements import Encoded, RealSelection
+from baco.compiler.ops.elements import Coded, Encoded, RealSelection
 from baco.compiler.ops.elementwise import Map
 from baco.compiler.ops.floating import RealProducts, RealRows
 from baco.compiler.ops.views import View
-from baco.workloads.encoding import Encoding
+from baco.workloads.encoding import Encoding, FloatEncoding
 from baco.workloads.network import Network, Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter
 
@@ -66,7 +66,7 @@ def real_tensors(
             and not reads
         ):
             continue  # a part of what `interleave` computes
-        if op.name not in encodings and _has_rule(op) and (reads or not _hands_on(op)):
+        if op.name not in encodings and has_rule(op) and (reads or not _hands_on(op)):
             found.add(op.name)
     return frozenset(found)
 
@@ -87,7 +87,7 @@ def _reads_real(op: Operator, real: Container[str]) -> bool:
 
 def reads_whole(b: IntegerBuilder, op: Operator) -> bool:
     """Whether a contraction reads whole numbers alone."""
-    return not _reads_real(op, b.real) or not _has_rule(op)
+    return not _reads_real(op, b.real) or not has_rule(op)
 
 
 def _hands_on(op: Operator) -> bool:
@@ -102,7 +102,7 @@ def _hands_on(op: Operator) -> bool:
 
 def is_real(b: IntegerBuilder, op: Operator) -> bool:
     """Whether the operator is computed in real numbers: its result or an operand is such, and there is a rule for it."""
-    return b.given and (op.name in b.real or _reads_real(op, b.real)) and _has_rule(op)
+    return b.given and (op.name in b.real or _reads_real(op, b.real)) and has_rule(op)
 
 
 def real_operator(b: IntegerBuilder, op: Operator) -> None:
@@ -118,10 +118,14 @@ def round_real(b: IntegerBuilder, op: Operator, view: View) -> None:
     """Real numbers in the encoding of an operator's result."""
     output = b.tensor(op.name, op.output.shape, b.order_like(view))
     e = b.encoding(output)
+    if isinstance(e, FloatEncoding):
+        b.emit(Coded(b.name(op.name), (op.name,), output, view, e.scale, e.form))
+        return
     b.emit(Encoded(b.name(op.name), (op.name,), output, view, e.scale, e.zero, e.low, e.high))
 
 
-def _has_rule(op: Operator) -> bool:
+def has_rule(op: Operator) -> bool:
+    """Whether there is a rule for it."""
     s = semantics_of(op)
     if s.function == "unary":
         return s.attributes["name"] in UNARY or s.attributes["name"] in _COMPOSED

@@ -10,7 +10,7 @@ import numpy as np
 
 from baco.compiler.ops.operator import IntegerOperator, IntegerTensor
 from baco.compiler.ops.views import JoinedView, View
-from baco.workloads.encoding import Encoding
+from baco.workloads.encoding import Encoding, FloatEncoding
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class QuantisedNetwork:
         if name in self.whole:
             return 1.0
         encoding = self.values[view.value].encoding if isinstance(view, View) else None
-        return None if encoding is None else encoding.scale
+        return None if encoding is None or isinstance(encoding, FloatEncoding) else encoding.scale
 
     def scale(self, view: View) -> float:
         """A real number is this times the integer in the view."""

@@ -29,6 +29,7 @@ from baco.compiler.ops.products import SumOfRows
 from baco.compiler.ops.rows import Reduction, TermSum
 from baco.compiler.ops.views import JoinedView, View
 from baco.compiler.row_functions import PRODUCT_BITS
+from baco.workloads.encoding import FloatEncoding
 from baco.workloads.network import Operator, Tensor
 from baco.workloads.semantics import Parameter
 
@@ -435,7 +436,11 @@ def embedding(b: IntegerBuilder, op: Operator) -> None:
         b.tensors[op.name] = b.quantised(f"{op.name}.rows", rows)
         return
     view = b.operand(indices, op, "int32")
-    lookup = b.quantised(entries.name, values)
+    given = b.encodings.get(op.name)
+    if isinstance(given, FloatEncoding):
+        lookup = b.constant(entries.name, given.whole(values), encoding=given)
+    else:
+        lookup = b.quantised(entries.name, values)
     output = b.tensor(op.name, op.output.shape, None, b.scale(lookup))
     b.emit(Embedding(b.name(op.name), (op.name,), output, view, lookup))
 

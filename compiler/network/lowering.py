@@ -240,7 +240,8 @@ class Lowering(PartCaller):
 
     def _on_diagonals(self, op: Convolution) -> list[Convolution]:
         """The operator with several of its groups as one, in strips of rows, if it is to be: the same sums, and products with zeros."""
-        if self._diagonals is None or op.groups == 1 or op.weight.value not in self._data:
+        several = op.floats is not None and op.weight.shape[2] > 1  # parts of two blocks of sums, maybe
+        if self._diagonals is None or op.groups == 1 or several or op.weight.value not in self._data:
             return [op]
         try:
             layer = convolution_layer(self._on_images(op))

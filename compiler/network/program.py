@@ -12,6 +12,7 @@ import numpy as np
 from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.codegen.program import Program, build_program
+from baco.compiler.layers.float_sums import float_sums
 from baco.compiler.layers.layer import Layer
 from baco.compiler.network.checks import add_checks
 from baco.compiler.network.combinations import Combinations, chosen_combinations
@@ -25,6 +26,7 @@ from baco.compiler.network.operator_code import KINDS
 from baco.compiler.network.placement import Placement, place
 from baco.compiler.network.steps import ValueAddress
 from baco.compiler.ops.operator import IntegerTensor, itemsize
+from baco.compiler.ops.products import Convolution, MatMul
 from baco.compiler.ops.views import View
 from baco.compiler.schedules.schedule import Schedule
 from baco.compiler.styles.fused.merged import MergedProducts
@@ -169,7 +171,7 @@ def network_code(
     check_layers: bool = False,
 ) -> NetworkCode:
     """The module of a network; arguments and errors as those of `compile_network`."""
-    accelerator.check_integers("networks are quantised and")
+    _check_elements(network, accelerator)
     if (accelerator.input_bits, accelerator.accumulator_bits) != (8, 32):
         raise InfeasibleError(
             f"quantised networks have 8-bit elements and 32-bit sums, and {accelerator.name} has"
@@ -192,6 +194,19 @@ def network_code(
     placement = place(lowered, memory, data or {}, reference or {})
     module, waits = emit_network(lowered, placement, accelerator)
     return NetworkCode(module, lowered, memory, placement, waits)
+
+
+def _check_elements(network: QuantisedNetwork, accelerator: Accelerator) -> None:
+    """Raise InfeasibleError for a network in other numbers than the accelerator's."""
+    products = [op for op in network.operators if isinstance(op, Convolution | MatMul)]
+    wanted = float_sums(accelerator)
+    for op in products:
+        if op.floats != wanted:
+            given, own = (
+                f"{one.form} for arrays of {one.rows} rows" if one else "integers"
+                for one in (op.floats, wanted)
+            )
+            raise InfeasibleError(f"the network is in {given}, and {accelerator.name} computes {own}")
 
 
 def compile_network(

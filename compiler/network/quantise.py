@@ -14,6 +14,7 @@ import numpy as np
 
 from baco.common.errors import InputError, Location
 from baco.compiler.network import (
+    float_contractions,
     float_graph,
     given_floats,
     given_operators,
@@ -100,6 +101,13 @@ CONTRACTIONS: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
     "conv_transpose": transposed_convolution,
     "interleave": interleave,
 }
+
+#: On arrays of floating point; and what leaves codes as they are.
+FLOAT_CONTRACTIONS: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
+    "conv": float_contractions.convolution,
+    "matmul": float_contractions.matmul,
+}
+_ON_CODES = ("identity", "pad", "embedding")
 
 #: Functions that read images, and those that leave elements where they are.
 _IMAGES = {"conv", "conv_transpose", "maxpool", "avgpool", "batchnorm", "resize", "pad"}
@@ -232,7 +240,16 @@ def _integers(
     network = settle_requantisations(network, ranges)
     indices = index_inputs(network)
     encodings = given_encodings(network, indices)
-    reals = given_floats.real_tensors(network, encodings, indices, given=given)
+    if quantiser.floats:
+        if encodings or given:
+            raise InputError(
+                f"{network.name} says itself how its numbers are stored in integers, and the accelerator computes {quantiser.floats.form}",
+                location=Location(network.source),
+            )
+        encodings = float_contractions.float_encodings(network, ranges, quantiser.floats, indices)
+    reals = given_floats.real_tensors(
+        network, encodings, indices, given=given or quantiser.floats is not None
+    )
     b = IntegerBuilder(network, parameters, ranges, quantiser, encodings, reals, given=given, moments=moments)
     tables, skipped = table_cones(b)
     for x in network.inputs:
@@ -255,6 +272,8 @@ def _integers(
 
 def _rule(b: IntegerBuilder, op: Operator) -> Callable[[IntegerBuilder, Operator], None]:
     function = semantics_of(op).function
+    if b.quantiser.floats:
+        return _float_rule(b, op)
     if b.given and function in CONTRACTIONS and given_floats.reads_whole(b, op):
         return CONTRACTIONS[function]
     if given_floats.is_real(b, op):
@@ -262,6 +281,19 @@ def _rule(b: IntegerBuilder, op: Operator) -> Callable[[IntegerBuilder, Operator
     if function == "reduce" and semantics_of(op).attributes["name"] in ("max", "min"):
         return RULES[function]  # which hands elements on
     return GIVEN[function] if op.name in b.encodings and function in GIVEN else RULES[function]
+
+
+def _float_rule(b: IntegerBuilder, op: Operator) -> Callable[[IntegerBuilder, Operator], None]:
+    """On arrays of floating point."""
+    function, floats = semantics_of(op).function, b.quantiser.floats
+    assert floats is not None
+    if function in FLOAT_CONTRACTIONS:
+        return FLOAT_CONTRACTIONS[function]
+    if given_floats.is_real(b, op) or (function not in _ON_CODES and given_floats.has_rule(op)):
+        return given_floats.real_operator
+    if op.name in b.encodings and function not in _ON_CODES:
+        raise b.error(op, f"'{function}' gives no real numbers that a product in {floats.form} could read")
+    return RULES[function]
 
 
 def runnable(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
-from baco.common.errors import InputError, did_you_mean
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError, InputError, did_you_mean
+from baco.compiler.layers.float_sums import FloatSums, float_sums
 
 #: How scales are chosen: any float32, or powers of two only.
 Scales: TypeAlias = Literal["float", "power-of-two"]
@@ -18,6 +21,16 @@ WeightFormat: TypeAlias = Literal["int8", "int4"]
 WeightRounding: TypeAlias = Literal["nearest", "compensated"]
 #: What has a scale of its own: all weights of an operator, or those of each output channel.
 WeightScales: TypeAlias = Literal["tensor", "channel"]
+#: Choices that say how numbers become integers.
+_OF_INTEGERS = (
+    "observer",
+    "scales",
+    "bias_correction",
+    "weight_format",
+    "weight_scales",
+    "int4_layers",
+    "weight_rounding",
+)
 
 
 @dataclass(frozen=True)
@@ -36,6 +49,8 @@ class Quantiser:
         equalisation: whether channels of neighbouring layers are brought to like ranges first (`equalise.equalised`).
         int4_layers: operators, by name, whose weights are int4 where those of others are int8.
         weight_rounding: `nearest`, or `compensated`: weights still to be rounded take back what rounded ones add to sums of the samples.
+        floats: the array's elements and sums where these are floating point (`baco.compiler.network.float_contractions`): scales are powers
+            of two from largest magnitudes, and nothing else is chosen. None for integers.
 
     Raises InputError for a choice that there is not.
     """
@@ -49,6 +64,7 @@ class Quantiser:
     equalisation: bool = False
     int4_layers: tuple[str, ...] = ()
     weight_rounding: WeightRounding = "nearest"
+    floats: FloatSums | None = None
 
     def __post_init__(self) -> None:
         choices: list[tuple[str, str, tuple[str, ...]]] = [
@@ -61,17 +77,35 @@ class Quantiser:
         for says, given, known in choices:
             if given not in known:
                 raise InputError(f"{says} '{given}'", hint=did_you_mean(given, known))
+        if isinstance(self.floats, Mapping):
+            object.__setattr__(self, "floats", FloatSums(**self.floats))
         object.__setattr__(self, "int4_layers", tuple(self.int4_layers))  # JSON gives a list
         if self.calibration < 1:
             raise InputError(f"ranges are taken from at least one sample, not {self.calibration}")
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, arguments of one that is equal."""
-        return asdict(self) | {"int4_layers": list(self.int4_layers)}
+        plain = asdict(self) | {"int4_layers": list(self.int4_layers)}
+        if self.floats is None:
+            del plain["floats"]
+        return plain
+
+    def on(self, accelerator: Accelerator) -> Quantiser:
+        """The same for the elements of an accelerator. Raises InfeasibleError for choices of integers where it computes none."""
+        floats = float_sums(accelerator)
+        chosen = [name for name in _OF_INTEGERS if getattr(self, name) != getattr(DEFAULT, name)]
+        if floats and chosen:
+            raise InfeasibleError(
+                f"{', '.join(chosen)} cannot be chosen for {accelerator.name}, whose elements are {floats.form}",
+                hint="they say how integers are rounded",
+            )
+        return replace(self, floats=floats)
 
     @property
     def label(self) -> str:
         """The choices that lose more or less accuracy, in a few words, the observer first."""
+        if self.floats:
+            return self.floats.form
         words = {
             "int4": self.weight_format == "int4",
             f"int4 in {', '.join(self.int4_layers)}": bool(self.int4_layers),

@@ -18,6 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from baco.accel.isa import float32_bits, float64_bits
+from baco.accel.number_formats import FORMATS, FloatFormat
 from baco.common.provenance import stable_hash
 from baco.compiler.mapping.contraction import Access
 from baco.compiler.mapping.expression import variable
@@ -36,6 +37,7 @@ from baco.compiler.ops.operator import (
     itemsize,
 )
 from baco.compiler.ops.views import View
+from baco.workloads.encoding import FloatEncoding
 
 #: Operands besides the result: a C function has as many arguments in registers beside its parameters.
 MOST_INPUTS = 6
@@ -162,6 +164,35 @@ class Encoded(ElementOperator):
             return ""
         exact = math.frexp(self.scale)[0] == 0.5 and 2.0**-126 <= self.scale <= 2.0**126
         return f" * {numbers.real(1 / self.scale)}" if exact else f" / {numbers.real(self.scale)}"
+
+
+@dataclass(frozen=True)
+class Coded(ElementOperator):
+    """output (int8): code in the format `form` of 8 bits nearest to input / scale, a power of two, ties to even, saturated."""
+
+    cost: ClassVar[str] = "encodings"
+    result: ClassVar[str] = "int8_t"
+
+    input: View
+    scale: float
+    form: str
+
+    def compute(self, read: Read) -> Array:
+        """See the class."""
+        return FloatEncoding(self.scale, 0, -128, 127, self.form).whole(read(self.input))
+
+    def accesses(self) -> Dependences:
+        """See `IntegerOperator`."""
+        return of_elements(self, "input")
+
+    def expression(self, names: Mapping[View, str], numbers: PassedNumbers) -> str:
+        """See `ElementOperator`."""
+        form = FORMATS[self.form]
+        assert isinstance(form, FloatFormat)
+        largest, nan = (int(form.encode(np.array(x))) for x in (form.largest, np.nan))
+        least = 128 - form.bias  # exponent of the least normal number, as float32 has it
+        values = ", ".join(map(numbers.whole, (form.fraction_bits, least, largest, nan)))
+        return f"coded({names[self.input]} * {numbers.real(1 / self.scale)}, {values})"
 
 
 @dataclass(frozen=True)

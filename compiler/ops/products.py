@@ -9,6 +9,7 @@ import numpy as np
 
 from baco.accel.isa import float32_bits
 from baco.common.errors import InfeasibleError
+from baco.compiler.layers.float_sums import FloatSums
 from baco.compiler.layers.reference import requantise
 from baco.compiler.mapping.expression import Expression
 from baco.compiler.ops.accesses import Accesses
@@ -61,6 +62,8 @@ class Convolution(IntegerOperator):
         relu: before the scale.
         scale: float32; None: results are sums (int32), without ReLU and pooling.
         pool: window after the scale, or None; `output` is then [N, pooled height, pooled width, K].
+        floats: how elements that are codes of floating point are added up and rounded, from a float32 bias, by a scale that is a power
+            of two, to float32 sums without a scale; pools only behind a ReLU. None: they are integers.
     """
 
     input: View
@@ -74,6 +77,7 @@ class Convolution(IntegerOperator):
     relu: bool
     scale: float | None
     pool: Pool | None = None
+    floats: FloatSums | None = None
 
     def compute(self, read: Read) -> Array:
         """See the class. Raises OverflowError for a sum beyond its range."""
@@ -83,6 +87,10 @@ class Convolution(IntegerOperator):
         channels, depth, width = x.shape[3], w.shape[2], w.shape[3] // self.groups
         every = windows(x, kernel, self.stride, self.padding, self.dilation, self.size, 0)
         acc: Array
+        if self.floats:
+            bias = None if self.bias is None else read(self.bias)
+            sums = _float_convolution(self.floats, every, w, self.groups, bias)
+            return runs_of_images(self._pooled(_stored_floats(sums, self)), read_images)
         if depth == width == 1:
             acc = np.zeros((len(x), *self.size, channels), np.int32)
             for s, r in np.ndindex(kernel):
@@ -95,10 +103,13 @@ class Convolution(IntegerOperator):
                 parts.append(int8_products(taken, matrix))
             acc = parts[0] if len(parts) == 1 else np.concatenate(parts, -1)
         y = _stored(acc, None if self.bias is None else read(self.bias), self.relu, self.scale)
-        if self.pool is not None:
-            size = (self.output.shape[1], self.output.shape[2])
-            y = largest(y, self.pool.kernel, self.pool.stride, self.pool.padding, (1, 1), size)
-        return runs_of_images(y, read_images)
+        return runs_of_images(self._pooled(y), read_images)
+
+    def _pooled(self, y: Array) -> Array:
+        if self.pool is None:
+            return y
+        size = (self.output.shape[1], self.output.shape[2])
+        return largest(y, self.pool.kernel, self.pool.stride, self.pool.padding, (1, 1), size)
 
     def factors(self, read: Read) -> Array:
         """What the sums of a group read, [groups, N Q P, S R C / groups]: int8 in the order of the weights."""
@@ -126,6 +137,7 @@ class Convolution(IntegerOperator):
         """See `IntegerOperator`."""
         if self.pool is not None:
             raise InfeasibleError("the host computes convolution and pooling one after the other")
+        _check_integers(self)
         images, window = (self.input, self.weight, self.output), (self.stride, self.padding, self.dilation)
         words, work = convolution_words("net_convolve", images, self.groups, *window, size=1)
         operands = (self.input, self.weight, self.bias, self.output)
@@ -145,7 +157,7 @@ class MatMul(IntegerOperator):
             (`batch` is then empty: all leading dimensions are rows). The last stride of `left` and `output` is 1;
             of `right` one of the last two is (transposed: that of k).
         bias: int32 constant [N] or None.
-        relu, scale: as in `Convolution`.
+        relu, scale, floats: as in `Convolution`.
     """
 
     left: View
@@ -153,10 +165,16 @@ class MatMul(IntegerOperator):
     bias: View | None
     relu: bool
     scale: float | None
+    floats: FloatSums | None = None
 
     def compute(self, read: Read) -> Array:
         """See the class. Raises OverflowError for a sum beyond its range."""
         bias = None if self.bias is None else read(self.bias)
+        if self.floats:
+            left, right = (self.floats.numbers(read(one)) for one in (self.left, self.right))
+            shape = (*np.broadcast_shapes(left.shape[:-2], right.shape[:-2]), left.shape[-2], right.shape[-1])
+            start = None if bias is None else np.broadcast_to(bias, shape)
+            return _stored_floats(self.floats.added(start, left, right), self)
         return _stored(int8_products(read(self.left), read(self.right)), bias, self.relu, self.scale)
 
     def factors(self, read: Read) -> Array:
@@ -170,6 +188,7 @@ class MatMul(IntegerOperator):
 
     def host_call(self, values: Values) -> HostCall:
         """See `IntegerOperator`."""
+        _check_integers(self)
         words, work = product_words("net_matmul", (self.left, self.right, self.output), (0, 1, 3), size=1)
         operands = (self.left, self.right, self.bias, self.output)
         return HostCall("net_matmul", _FILE, (*words, *_way_out(self)), operands, work)
@@ -178,6 +197,31 @@ class MatMul(IntegerOperator):
 @dataclass(frozen=True)
 class SumOfRows(MatMul):
     """A sum or mean of rows as a product: `left` is a row of ones."""
+
+
+def _float_convolution(floats: FloatSums, every: Array, w: Array, groups: int, bias: Array | None) -> Array:
+    """Sums [N, Q, P, K] of windows [N, Q, P, S, R, C], in the order of `FloatSums`: groups side by side."""
+    *pixels, _, _, channels = every.shape
+    depth, width = channels // groups, w.shape[3] // groups
+    total = None
+    if bias is not None:
+        total = np.broadcast_to(bias.reshape(groups, 1, width), (groups, math.prod(pixels), width))
+    for s, r in np.ndindex(w.shape[:2]):
+        left = every[..., s, r, :].reshape(-1, groups, depth).transpose(1, 0, 2)
+        right = w[s, r].reshape(depth, groups, width).transpose(1, 0, 2)
+        total = floats.added(total, floats.numbers(left), floats.numbers(right))
+    assert total is not None
+    return np.asarray(total.transpose(1, 0, 2).reshape(*pixels, w.shape[3]))
+
+
+def _stored_floats(sums: Array, op: Convolution | MatMul) -> Array:
+    assert op.floats is not None
+    return sums if op.scale is None else op.floats.codes(sums, op.relu, op.scale)
+
+
+def _check_integers(op: Convolution | MatMul) -> None:
+    if op.floats:
+        raise InfeasibleError(f"the host core computes no products of {op.floats.form}")
 
 
 def _way_out(op: Convolution | MatMul) -> tuple[int, int]:

@@ -37,7 +37,9 @@ class FloatGemmini(NumpyGemmini):
         sums = _sums(words)
         missing = np.isnan(sums)
         tiny = np.abs(sums) < np.finfo(np.float32).tiny
-        numbers = np.ldexp(np.where(tiny, np.copysign(0, sums), np.nan_to_num(sums)).astype(np.float64), power)
+        numbers = np.ldexp(
+            np.where(tiny, np.copysign(0, sums), np.nan_to_num(sums)).astype(np.float64), power
+        )
         numbers = np.where(np.isinf(sums), sums, numbers)
         numbers = np.where(missing | (relu & np.signbit(numbers)), 0.0, numbers)
         codes = np.clip(numbers, -largest, largest).astype(kind).view(np.int8)

@@ -140,3 +140,19 @@ INLINE int8_t encoded(float steps, int64_t zero, int64_t low, int64_t high) {
   __asm__("fcvt.w.s %0, %1, rne" : "=r"(whole) : "f"(y));
   return (int8_t)(whole + zero);
 }
+
+// Code of 8 bits with so many bits of a fraction: the nearest number, ties to even, at most `largest`; `least` is the exponent of the
+// least normal number, as float32 has it.
+INLINE int8_t coded(float x, int64_t fraction, int64_t least, int64_t largest, int64_t nan) {
+  uint32_t bits;
+  __builtin_memcpy(&bits, &x, sizeof bits);
+  const uint32_t size = bits & 0x7fffffff;
+  if (size > 0x7f800000) return (int8_t)nan;
+  const int64_t exponent = size >> 23, below = exponent < least ? least - exponent : 0;
+  const int64_t shift = 23 - fraction + (below < 8 ? below : 8);
+  const int64_t word = exponent ? (size & 0x7fffff) | 0x800000 : 0;
+  const int64_t steps = (word + ((int64_t)1 << (shift - 1)) - 1 + (word >> shift & 1)) >> shift;
+  // the leading bit of a normal number counts as one of its exponent
+  const int64_t code = (exponent > least ? (exponent - least) << fraction : 0) + steps;
+  return (int8_t)((code < largest ? code : largest) | (bits >> 31 << 7));
+}

@@ -86,7 +86,9 @@ def plan_loop_conv(layer: Layer, schedule: LoopConvSchedule, accelerator: Accele
 
     if layer.floats:
         if pixels > 1:
-            raise InfeasibleError("pixels packed in a row are added up in another order than real numbers are to be added in")
+            raise InfeasibleError(
+                "pixels packed in a row are added up in another order than real numbers are to be added in"
+            )
         blocks = {"S": tile["s"], "R": tile["r"], "C": -(-tile["c"] // dim)}
         outer = [(axis.upper(), trips[axis]) for axis in schedule.order if axis in "src"]
         check_sum_order([*outer, *blocks.items()], "this tiling")

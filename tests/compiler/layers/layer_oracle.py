@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 from baco.compiler.layers.layer import Layer, Layout
+
+KINDS = {"fp8-e4m3": ml_dtypes.float8_e4m3fn, "fp8-e5m2": ml_dtypes.float8_e5m2}
 
 
 def requantised(acc: np.ndarray, scale: float) -> np.ndarray:
@@ -16,6 +19,12 @@ def requantised(acc: np.ndarray, scale: float) -> np.ndarray:
 def draw_tensors(layer: Layer, random: np.random.Generator) -> dict[str, np.ndarray]:
     """Random flat buffers `input`, `weight`, `bias`, `residual` of the layer, those it has."""
     problem = layer.problem
+    if layer.floats:
+        kind = KINDS[layer.floats.form]
+        extents = {"input": layer.input_extent, "weight": layer.weight_extent}
+        codes = {n: spread(random, size).astype(kind).view(np.int8) for n, size in extents.items()}
+        bias = spread(random, problem.groups * problem.K).astype(np.float32).view(np.int32)
+        return codes | ({"bias": bias} if layer.bias else {})
     most = 8 if layer.weight_bits == 4 else 128
     tensors = {
         "input": random.integers(-128, 128, layer.input_extent, dtype=np.int8),
@@ -26,6 +35,26 @@ def draw_tensors(layer: Layer, random: np.random.Generator) -> dict[str, np.ndar
     if layer.residual_scale is not None:
         tensors["residual"] = random.integers(-128, 128, layer.residual_extent, dtype=np.int8)
     return tensors
+
+
+def spread(random: np.random.Generator, count: int) -> np.ndarray:
+    """Numbers of many sizes, so that sums are rounded."""
+    return random.normal(size=count) * 2.0 ** random.integers(-6, 7, count)
+
+
+def float_codes(layer: Layer, sums: np.ndarray) -> np.ndarray:
+    """Codes of float32 sums."""
+    assert layer.floats is not None
+    assert layer.scale is not None
+    kind = KINDS[layer.floats.form]
+    kept = np.where(np.signbit(sums), np.float32(0), sums) if layer.relu else sums
+    most = float(ml_dtypes.finfo(kind).max)
+    return np.clip(kept.astype(np.float64) * layer.scale, -most, most).astype(kind).view(np.int8)
+
+
+def number_order(codes: np.ndarray) -> np.ndarray:
+    """By which codes are sorted as numbers are, -0 before 0."""
+    return np.where(codes < 0, -(codes.astype(int) & 127) - 1, codes)
 
 
 def two_a_byte(elements: np.ndarray) -> np.ndarray:
@@ -57,7 +86,9 @@ def run_layer(layer: Layer, tensors: dict[str, np.ndarray], fill: int = 0) -> np
             w = _rows(tensors["weight"], p.S * p.R * p.C, layer.weight, group, p.K).reshape(
                 p.S, p.R, p.C, p.K
             )
-        acc = np.zeros((p.N, p.Q, p.P, p.K), np.int64)
+        acc = np.zeros((p.N, p.Q, p.P, p.K), np.float32 if layer.floats else np.int64)
+        if layer.floats and layer.bias:
+            acc += tensors["bias"].view(np.float32)[group * p.K : (group + 1) * p.K]
         for s in range(p.S):
             for r in range(p.R):
                 rows = np.arange(p.Q) * p.stride_h + s * p.dilation_h - layer.padding[0]
@@ -69,20 +100,36 @@ def run_layer(layer: Layer, tensors: dict[str, np.ndarray], fill: int = 0) -> np
                     window[np.ix_(range(p.N), rows_in, columns_in)] = x[
                         np.ix_(range(p.N), rows[rows_in], columns[columns_in])
                     ]
+                if layer.floats:
+                    kind = KINDS[layer.floats.form]
+                    left = window.astype(np.int8).view(kind).astype(np.float32)
+                    right = w[s, r].copy().view(kind).astype(np.float32)
+                    for first in range(0, p.C, layer.floats.rows):
+                        block = np.zeros_like(acc)
+                        for c in range(first, min(first + layer.floats.rows, p.C)):
+                            block = block + left[..., c : c + 1] * right[c]
+                        acc = acc + block
+                    continue
                 # int8 products summed in float64 are exact far beyond any depth used here
                 acc += (window @ w[s, r].astype(np.float64)).astype(np.int64)
-        if layer.bias:
+        if layer.bias and not layer.floats:
             acc += tensors["bias"][group * p.K : (group + 1) * p.K]
         if layer.residual_scale is not None:
             residual = _rows(tensors["residual"], layer.pixels_out, layer.output, group, p.K)
             scaled = residual.astype(np.float32) * np.float32(layer.residual_scale)
             acc += np.clip(np.rint(scaled), -128, 127).astype(np.int64).reshape(acc.shape)
-        acc = ((acc + 2**31) % 2**32 - 2**31).astype(np.int32)
+        if layer.floats:
+            acc = acc.view(np.int32)
+        else:
+            acc = ((acc + 2**31) % 2**32 - 2**31).astype(np.int32)
         stored = _rows(out, layer.pixels_stored, layer.output, group, p.K)
         if layer.scale is None:
             stored[:] = acc.reshape(-1, p.K)
             continue
-        result = requantised(np.maximum(acc, 0) if layer.relu else acc, layer.scale)
+        if layer.floats:
+            result = float_codes(layer, acc.view(np.float32))
+        else:
+            result = requantised(np.maximum(acc, 0) if layer.relu else acc, layer.scale)
         pool = layer.pooling
         if pool is None:
             stored[:] = result.reshape(-1, p.K)
@@ -99,6 +146,7 @@ def run_layer(layer: Layer, tensors: dict[str, np.ndarray], fill: int = 0) -> np
                     ):
                         inside = 0 <= y < p.Q and 0 <= x0 < p.P
                         values.append(result[:, y, x0] if inside else np.zeros((p.N, p.K), np.int8))
-                pooled[:, row, column] = np.max(values, axis=0)
+                most = np.argmax(number_order(np.array(values)) if layer.floats else values, axis=0)
+                pooled[:, row, column] = np.take_along_axis(np.array(values), most[None], 0)[0]
         stored[:] = pooled.reshape(-1, p.K)
     return out

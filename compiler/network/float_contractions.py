@@ -1,0 +1,272 @@
+"""Networks on arrays of floating point: which tensors are codes, and convolutions and products of codes.
+
+* A tensor that a convolution or product reads is stored in codes of 8 bits, times a power of two of its own by which the largest
+  magnitude that was seen is just below the format's; so are trained weights and tables of embeddings. All that reads the tensor reads what is left of it.
+* A convolution or product adds up as `baco.compiler.layers.float_sums` says, from a float32 bias in units of the products. What
+  follows and can be folded is (factors, ReLU, maxima over windows behind a ReLU). Codes are rounded from the sums at once, by the
+  ratio of the powers of two; where nothing reads codes, or the ratio is none, sums are stored as they are and the host goes on.
+* All else is float32, by the host core: the operators of `given_floats`, which round to codes where the result is to be some.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Container
+
+import numpy as np
+
+from baco.accel.number_formats import FORMATS, FloatFormat
+from baco.compiler.layers.float_sums import FloatSums
+from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, semantics_of
+from baco.compiler.network.calibrate import Ranges
+from baco.compiler.network.fusion import Epilogue, follow
+from baco.compiler.network.given_floats import round_real
+from baco.compiler.network.real_values import real_function, real_pair
+from baco.compiler.network.tensor_operators import (
+    ConvolutionGeometry,
+    batched,
+    flattened,
+    image_of,
+    inserted,
+    matrix_of,
+    order_for_reader,
+    stored_image,
+    unpadded,
+)
+from baco.compiler.ops.elementwise import Map
+from baco.compiler.ops.products import Convolution, MatMul
+from baco.compiler.ops.views import View
+from baco.workloads.encoding import Encoding, FloatEncoding
+from baco.workloads.network import Network, Operator, Tensor
+from baco.workloads.semantics import Operand, Parameter
+
+#: Operands of contractions that are stored in codes.
+_READS = {"conv": slice(0, 1), "matmul": slice(0, 2)}
+#: Functions that are computed on codes as on what they stand for.
+_HANDS_ON = ("identity", "pad")
+
+
+def float_encodings(
+    network: Network, ranges: Ranges, floats: FloatSums, indices: Container[str] = ()
+) -> dict[str, Encoding]:
+    """Encoding of every tensor that is stored in codes, by the name of its operator or input.
+
+    Args:
+        network: as it is run.
+        indices: inputs that hold positions.
+    """
+    found: dict[str, Encoding] = {}
+    operators = {op.name: op for op in network.operators}
+    readers: dict[str, list[Operator]] = {}
+    for op in network.operators:
+        for x in semantics_of(op).operands:
+            if isinstance(x, Tensor):
+                readers.setdefault(x.name, []).append(op)
+    outputs = {x.name for _, x in network.named_outputs}
+    for op in network.operators:
+        for x in semantics_of(op).operands[_READS.get(semantics_of(op).function, slice(0))]:
+            if isinstance(x, Tensor) and x.name not in indices:
+                found[x.name] = _encoding(floats, ranges[x.name])
+        if semantics_of(op).function == "embedding":
+            found[op.name] = _encoding(floats, ranges[op.name])
+    for op in reversed(network.operators):
+        # a border of zeros is put around codes as around numbers
+        source = semantics_of(op).operands[0] if semantics_of(op).operands else None
+        only = isinstance(source, Tensor) and source.name not in outputs and readers[source.name] == [op]
+        zeros = semantics_of(op).attributes.get("value", 0) == 0
+        if op.name in found and semantics_of(op).function in _HANDS_ON and only and zeros:
+            assert isinstance(source, Tensor)
+            if source.name in operators:
+                found.setdefault(source.name, found[op.name])
+    return found
+
+
+def _encoding(floats: FloatSums, largest: float) -> FloatEncoding:
+    form = FORMATS[floats.form]
+    assert isinstance(form, FloatFormat)
+    power = math.ceil(math.log2(largest / form.largest)) if largest else 0
+    return FloatEncoding(math.ldexp(1.0, power), 0, -128, 127, floats.form)
+
+
+def convolution(b: IntegerBuilder, op: Operator) -> None:
+    """Convolution, with the padding before it and what follows."""
+    x, weight, bias = semantics_of(op).operands
+    if not isinstance(weight, Parameter) or not isinstance(x, Tensor):
+        raise b.error(op, "the weights of a convolution must be constants")
+    dimensions = len(weight.shape)
+    padding = [before for before, _ in semantics_of(op).attributes["padding"]]
+    x = unpadded(b, x, padding)
+    e = _followed(b, op, 1, pools=dimensions == 4)
+    kernel = b.parameters.scaled(weight, e.factor.reshape(-1, *[1] * (dimensions - 1)))
+    if dimensions == 3:
+        kernel = kernel[:, :, None, :]
+    shift = np.zeros(kernel.shape[0])
+    if isinstance(bias, Parameter):
+        shift = shift + b.parameters(bias).reshape(-1)
+    window = ConvolutionGeometry.of(op, padding)
+    source = image_of(b, b.operand(x, op, as_given=True), op)
+    weights = _coded(b, f"{op.name}.weight", kernel.transpose(2, 3, 1, 0))
+    offsets = _bias(b, op, shift * e.factor + e.shift, b.scale(source) * b.scale(weights), kernel.shape[0])
+
+    def emit(name: str, output: View, relu: bool, scale: float | None) -> None:
+        b.emit(
+            Convolution(
+                name,
+                tuple(e.sources),
+                stored_image(output),
+                source,
+                weights,
+                offsets,
+                window.stride,
+                window.padding,
+                window.dilation,
+                window.size,
+                window.groups,
+                relu,
+                scale,
+                e.pool,
+                _floats(b),
+            )
+        )
+
+    order = CHANNELS_LAST.get(len(e.last.output.shape))
+    _results(b, op, e, order, b.scale(source) * b.scale(weights), 1.0, emit)
+
+
+def matmul(b: IntegerBuilder, op: Operator) -> None:
+    """Matrix product of two operands, of which one may be a constant."""
+    left, right, bias = semantics_of(op).operands
+    shape = op.output.shape
+    assert left is not None
+    assert right is not None
+    vector = len(right.shape) == 1
+    trained = isinstance(right, Parameter)
+    e = _followed(b, op, len(shape) - 1, scalable=trained and not vector, shiftable=not vector)
+    alpha = semantics_of(op).attributes["alpha"]
+    columns = 1 if vector else right.shape[-1]
+    total = np.zeros(columns)
+    if isinstance(bias, Parameter):
+        added = b.parameters(bias).astype(np.float64)
+        if added.ndim and math.prod(added.shape[:-1]) != 1:
+            raise b.error(op, f"a bias of {added.shape} is not one of columns")
+        total = total + added.reshape(-1)
+    total = total * e.factor + e.shift
+    flat = flattened(b, left, op) if trained and len(right.shape) <= 2 else None
+    a_view = matrix_of(b, _operand(b, left, op) if flat is None else flat.view, op, row=True)
+    batch = a_view.shape[:-2]
+    factor = 1.0
+    if isinstance(right, Parameter):
+        weight = b.parameters.scaled(right, e.factor * alpha)
+        weight = weight.reshape(-1, 1) if vector else weight
+        b_view = _coded(b, f"{op.name}.weight", weight if flat is None else flat.reordered(weight))
+    else:
+        b_view = matrix_of(b, _operand(b, right, op), op, row=False)
+        factor = float(np.prod(e.factor)) * alpha
+    unit = b.scale(a_view) * b.scale(b_view)
+    offsets = _bias(b, op, total / factor, unit, columns)
+
+    def emit(name: str, output: View, relu: bool, scale: float | None) -> None:
+        y_view = output
+        if len(left.shape) == 1:
+            y_view = inserted(y_view, len(y_view.shape) - (0 if vector else 1))
+        if vector:
+            y_view = inserted(y_view, len(y_view.shape))
+        views = batched(b, op, a_view, b_view, y_view, batch)
+        sources = tuple(e.sources)
+        b.emit(MatMul(name, sources, views[2], *views[:2], offsets, relu, scale, _floats(b)))
+
+    order = None if vector or len(left.shape) == 1 else order_for_reader(b, e.last)
+    _results(b, op, e, order, unit, factor, emit)
+
+
+def _floats(b: IntegerBuilder) -> FloatSums:
+    assert b.quantiser.floats is not None
+    return b.quantiser.floats
+
+
+def _operand(b: IntegerBuilder, x: Operand, op: Operator) -> View:
+    if isinstance(x, Parameter):
+        return _coded(b, x.name, b.parameters(x))
+    return b.operand(x, op, as_given=True)
+
+
+def _coded(b: IntegerBuilder, name: str, numbers: np.ndarray) -> View:
+    """A constant in codes, by a power of two of its own."""
+    encoding = _encoding(_floats(b), float(np.abs(numbers).max(initial=0.0)))
+    return b.constant(name, encoding.whole(numbers), encoding=encoding)
+
+
+def _bias(b: IntegerBuilder, op: Operator, numbers: np.ndarray, unit: float, channels: int) -> View | None:
+    """float32 constant in units of the products."""
+    if not numbers.any():
+        return None
+    line = np.broadcast_to(numbers / unit, (channels,)).astype(np.float32)
+    if not np.isfinite(line).all():
+        raise b.error(op, "its bias is beyond the range of 32-bit floating point")
+    return b.constant(f"{op.name}.bias", line)
+
+
+def _followed(
+    b: IntegerBuilder,
+    op: Operator,
+    axis: int,
+    *,
+    scalable: bool = True,
+    shiftable: bool = True,
+    pools: bool = False,
+) -> Epilogue:
+    """What is computed with a contraction; maxima over windows where the result is in codes."""
+    e = follow(b, op, axis, scalable=scalable, shiftable=shiftable, pools=pools, as_given=True)
+    if e.pool is None or (e.last.name in b.encodings and e.limit is None):
+        return e
+    b.done.difference_update(e.sources[1:])
+    return _followed(b, op, axis, scalable=scalable, shiftable=shiftable)
+
+
+def _results(
+    b: IntegerBuilder,
+    op: Operator,
+    e: Epilogue,
+    order: tuple[int, ...] | None,
+    unit: float,
+    factor: float,
+    emit: Callable[[str, View, bool, float | None], None],
+) -> None:
+    """How sums become the last operator's result.
+
+    Args:
+        order: of its dimensions in memory.
+        unit: of the sums.
+        factor: that real numbers have beside, not negative where there is a ReLU.
+        emit: adds the contraction of a name: where results go, ReLU, scale (None: sums).
+    """
+    shape = e.last.output.shape
+    if e.last.name in b.encodings:
+        final = b.tensor(e.last.name, shape, order)
+        ratio = unit * factor / b.scale(final)
+        if ratio > 0 and math.frexp(ratio)[0] == 0.5 and 2.0**-126 <= ratio <= 2.0**127:
+            raw = final
+            if e.limit is not None:
+                stored = b.order_like(final)
+                inverse = sorted(range(len(stored)), key=lambda i: stored[i])
+                label, sizes = f"{e.last.name}.unclipped", [final.shape[a] for a in stored]
+                raw = b.value(label, sizes, 1.0, encoding=b.encoding(final)).transposed(inverse)
+            emit(b.name(op.name), raw, e.relu, ratio)
+            if e.limit is not None:
+                limited = np.fmin(b.encoding(final).real(np.arange(-128, 128)), np.float32(e.limit))
+                table = b.constant(f"{e.last.name}.clip", b.encoding(final).whole(limited))
+                b.emit(Map(b.name(f"{e.last.name}.clip"), (e.last.name,), final, raw, table))
+            return
+        del b.tensors[e.last.name]
+    axes = order or tuple(range(len(shape)))
+    inverse = sorted(range(len(axes)), key=lambda i: axes[i])
+    view = b.value(f"{op.name}.sums", [shape[a] for a in axes], 1.0, "float32").transposed(inverse)
+    emit(b.name(f"{op.name}.sums"), view, False, None)
+    if unit * factor != 1:
+        view = real_pair(b, op, "mul", view, unit * factor)
+    if e.relu:
+        view = real_function(b, op, "clip", view, 0.0, math.inf if e.limit is None else e.limit)
+    if e.last.name in b.encodings:
+        round_real(b, e.last, view)
+    else:
+        b.tensors[e.last.name] = view

@@ -1,0 +1,166 @@
+"""Networks on arrays of floating point: every operator equals the reference; the reference equals ml_dtypes and float32 additions."""
+
+from __future__ import annotations
+
+import math
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.layers.float_sums import FloatSums, float_sums
+from baco.compiler.network.calibrate import random_inputs
+from baco.compiler.network.program import NetworkProgram, compile_network
+from baco.compiler.network.quantise import quantise, quantise_inputs
+from baco.compiler.network.quantiser import DEFAULT, Quantiser
+from baco.compiler.network.reference import reference
+from baco.compiler.ops.products import Convolution
+from baco.sim.engines.program import run_program
+from baco.workloads.encoding import FloatEncoding
+from baco.workloads.network import Network
+from tests.compiler.layers.layer_oracle import KINDS, spread
+from tests.compiler.network import net_quant_networks as small
+from tests.compiler.network.net_sketch import DIM4
+from tests.compiler.network.test_net_quant_random import RandomNetwork
+from tests.machines import FLOATS
+from tests.seeds import seeds
+
+ROOMY = FLOATS.replace(name="roomy", scratchpad_kib=16, accumulator_kib=8)
+OTHER = ROOMY.replace(name="other", input_format="fp8-e5m2", dim=2, tile_rows=1)
+
+
+def run(
+    network: Network, accelerator: Accelerator, seed: int = 0, engine: str = "functional"
+) -> NetworkProgram:
+    quantised = quantise(network, quantiser=DEFAULT.on(accelerator), seed=seed)
+    inputs = {n: a for n, a in random_inputs(network, seed + 1).items() if n in quantised.inputs}
+    data = quantise_inputs(quantised, inputs)
+    expected = reference(quantised, data)
+    program = compile_network(quantised, accelerator, data=data, reference=expected, check_layers=True)
+    outputs, result = run_program(program.program, engine=engine)
+    assert result.exit_code == 0, result.console
+    for value, buffer in program.buffer_names.items():
+        if quantised.values[value].role == "output":
+            assert outputs[buffer].tobytes() == expected[value].tobytes(), value
+    return program
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "convolutions",
+        "transposed",
+        "products",
+        "pointwise",
+        "normalised",
+        "pooled",
+        "averaged",
+        "moved",
+        "clipped",
+    ],
+)
+@pytest.mark.parametrize("accelerator", [ROOMY, OTHER], ids=lambda one: one.name)
+def test_networks_of_all_operators(accelerator: Accelerator, name: str) -> None:
+    run(getattr(small, name)(), accelerator)
+
+
+@pytest.mark.parametrize("seed", seeds(4, of=100))
+def test_random_networks(seed: int) -> None:
+    run(RandomNetwork(seed).grow(15), (ROOMY, OTHER)[seed % 2], seed)
+
+
+def test_convolutions_in_rtl() -> None:
+    program = run(small.convolutions(), ROOMY, engine="rtl")
+    on_array = {step.operator for step in program.lowered.steps if step.accelerator}
+    assert {op.name for op in program.network.operators if isinstance(op, Convolution)} <= on_array
+
+
+def _numbers(form: str, codes: np.ndarray) -> np.ndarray:
+    return codes.view(KINDS[form]).astype(np.float32)
+
+
+@pytest.mark.parametrize("form", KINDS)
+def test_products_are_added_block_by_block(form: str) -> None:
+    """From a bias, blocks of so many rows, each from 0 on; one float32 addition after the other."""
+    random, floats = np.random.default_rng(0), FloatSums(form, 4)
+    left, right = (
+        spread(random, math.prod(size)).reshape(size).astype(KINDS[form]).view(np.int8)
+        for size in ((5, 11), (11, 3))
+    )
+    bias = random.normal(size=3).astype(np.float32)
+    sums = floats.added(np.broadcast_to(bias, (5, 3)), floats.numbers(left), floats.numbers(right))
+    x, w = _numbers(form, left), _numbers(form, right)
+    another = 0
+    for i, j in np.ndindex(5, 3):
+        total, straight = bias[j], bias[j]
+        for start in range(0, 11, 4):
+            block = np.float32(0)
+            for k in range(start, min(start + 4, 11)):
+                block = np.float32(block + np.float32(x[i, k] * w[k, j]))
+                straight = np.float32(straight + np.float32(x[i, k] * w[k, j]))
+            total = np.float32(total + block)
+        assert total == sums[i, j]
+        another += bool(total != straight)
+    assert another, "the order makes a difference"
+
+
+@pytest.mark.parametrize("form", KINDS)
+@pytest.mark.parametrize("relu", [False, True])
+def test_codes_of_sums(form: str, relu: bool) -> None:
+    random = np.random.default_rng(1)
+    sums = random.normal(0, 1, 4000) * 2.0 ** random.integers(-20, 20, 4000)
+    sums = np.concatenate([sums, [0.0, -0.0, np.inf, -np.inf, np.nan]]).astype(np.float32)
+    for scale in (1.0, 0.25, 64.0):
+        exact = np.clip(
+            sums.astype(np.float64) * scale, *(x * float(ml_dtypes.finfo(KINDS[form]).max) for x in (-1, 1))
+        )
+        exact = np.where(relu & np.signbit(exact) & ~np.isnan(exact), 0.0, exact)
+        wanted = exact.astype(KINDS[form]).view(np.int8)
+        np.testing.assert_array_equal(FloatSums(form, 4).codes(sums, relu, scale), wanted)
+    with pytest.raises(InputError, match=r"scaled by powers of two, not by 0\.3"):
+        FloatSums(form, 4).codes(sums, relu, 0.3)
+
+
+@pytest.mark.parametrize("form", KINDS)
+def test_encodings(form: str) -> None:
+    encoding, random = FloatEncoding(0.5, 0, -128, 127, form), np.random.default_rng(2)
+    numbers = (random.normal(size=2000) * 2.0 ** random.integers(-12, 9, 2000)).astype(np.float32)
+    most = float(ml_dtypes.finfo(KINDS[form]).max)
+    wanted = np.clip(numbers * 2, -most, most).astype(KINDS[form])
+    np.testing.assert_array_equal(encoding.whole(numbers), wanted.view(np.int8))
+    np.testing.assert_array_equal(encoding.real(wanted.view(np.int8)), wanted.astype(np.float32) / 2)
+
+
+def test_every_tile_gives_the_same() -> None:
+    """A network's numbers depend on the rows of the array, not on the schedules of its layers."""
+    network, found = small.convolutions(), []
+    for size in (ROOMY, FLOATS, ROOMY.replace(scratchpad_kib=2)):
+        program = run(network, size)
+        found.append({name: array.tobytes() for name, array in program.network.constants.items()})
+        found.append({code.schedule.text for code in program.lowered.layers.values()})
+    assert found[0] == found[2] == found[4]
+    assert found[1] != found[3]
+
+
+def test_other_numbers_are_refused() -> None:
+    network = small.convolutions()
+    floats = quantise(network, quantiser=DEFAULT.on(ROOMY))
+    with pytest.raises(InfeasibleError, match=r"in fp8-e4m3 for arrays of 4 rows, and \w+ computes integers"):
+        compile_network(floats, DIM4)
+    with pytest.raises(InfeasibleError, match="in integers, and roomy computes fp8-e4m3 for arrays of 4"):
+        compile_network(quantise(network), ROOMY)
+    with pytest.raises(
+        InfeasibleError, match="weight_format cannot be chosen for roomy, whose elements are fp8"
+    ):
+        Quantiser(weight_format="int4").on(ROOMY)
+    assert float_sums(DIM4) is None
+    assert DEFAULT.on(DIM4) == DEFAULT
+
+
+def test_choices_are_kept() -> None:
+    chosen = DEFAULT.on(OTHER)
+    assert Quantiser(**chosen.to_json()) == chosen
+    assert chosen.label == "fp8-e5m2"
+    assert "floats" not in DEFAULT.to_json()

@@ -1,0 +1,141 @@
+"""Layers of codes of floating point in all code styles, exact against ml_dtypes and float32 additions one after the other."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.choice.choose import choices
+from baco.compiler.layers.float_sums import FloatSums, float_sums
+from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.reference import draw_tensors, layer_result
+from baco.compiler.layers.text import layer_text, parse_layer
+from baco.compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule
+from baco.compiler.styles.packed import packed_layer
+from baco.compiler.styles.registry import plan_layer
+from baco.workloads.problem import Problem
+from tests.compiler.layers.layer_oracle import run_layer
+from tests.compiler.styles.layer_programs import Case, wrong_layers
+from tests.compiler.styles.random_layers import (
+    draw_conv_schedule,
+    draw_convolution,
+    draw_product,
+    draw_product_schedule,
+)
+from tests.compiler.styles.random_mappings import draw_layer, draw_mapping
+from tests.machines import FLOATS
+from tests.seeds import seeds
+
+ROOMY = FLOATS.replace(name="roomy", scratchpad_kib=4, accumulator_kib=2)
+OTHER = ROOMY.replace(name="other", input_format="fp8-e5m2", dim=8, scratchpad_kib=16, accumulator_kib=8)
+
+
+def real(r: random.Random, layer: Layer, machine: Accelerator) -> Layer:
+    """The layer in the machine's numbers."""
+    scale = None if layer.scale is None else 2.0 ** r.randint(-6, 4)
+    return replace(layer, residual_scale=None, scale=scale, floats=float_sums(machine))
+
+
+def cases(r: random.Random, machine: Accelerator, count: int) -> list[Case]:
+    """So many of LOOP_WS, LOOP_CONV_WS, wild mappings, and groups at once."""
+    found: list[Case] = []
+    kinds = [0] * 4
+    while min(kinds) < count:
+        kind = kinds.index(min(kinds))
+        layer = draw_layer(r)
+        if kind == 0:
+            layer = draw_product(r, *(r.randint(1, 2 * machine.dim + 3) for _ in range(3)))
+        elif kind == 1:
+            layer = draw_convolution(r)
+        layer = real(r, layer, machine)
+        try:
+            if kind == 0:
+                schedule = draw_product_schedule(r, layer, machine)
+            elif kind == 1:
+                schedule = draw_conv_schedule(r, layer, machine)
+            elif kind == 2:
+                schedule = ExplicitSchedule(draw_mapping(r, layer.problem, machine.dim, "WS"))
+            else:
+                packed = r.randint(2, machine.dim)
+                inner = packed_layer(layer, packed)
+                schedule = DepthwiseSchedule(draw_mapping(r, inner.problem, machine.dim, "WS"), packed)
+            if schedule is None:
+                continue
+            plan_layer(layer, schedule, machine)
+        except InfeasibleError:
+            continue
+        kinds[kind] += 1
+        found.append(Case(layer, schedule))
+    return found
+
+
+@pytest.mark.parametrize("engine", ["functional", "timed"])
+@pytest.mark.parametrize("machine", [ROOMY, OTHER], ids=lambda one: one.name)
+def test_every_style(machine: Accelerator, engine: str) -> None:
+    assert wrong_layers(cases(random.Random(machine.dim), machine, 5), machine, engine) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", seeds(4, of=40))
+def test_many_layers(seed: int) -> None:
+    machine = (ROOMY, OTHER)[seed % 2]
+    assert wrong_layers(cases(random.Random(seed), machine, 15), machine) == []
+
+
+def test_on_rtl() -> None:
+    assert wrong_layers(cases(random.Random(3), ROOMY, 3), ROOMY, "rtl") == []
+
+
+@pytest.mark.parametrize("seed", seeds(5, of=25))
+def test_reference(seed: int) -> None:
+    r = random.Random(seed)
+    for _ in range(4):
+        layer = real(r, draw_layer(r), (ROOMY, OTHER)[seed % 2])
+        tensors = draw_tensors(layer, seed)
+        np.testing.assert_array_equal(layer_result(layer, tensors), run_layer(layer, tensors))
+
+
+def test_chosen_schedules_add_up_in_order() -> None:
+    """Channels that do not fit are tiled where a tile has one position of the kernel."""
+    layer = Layer(Problem(R=3, S=3, P=6, Q=6, C=96, K=24), padding=(1, 1), floats=float_sums(ROOMY))
+    found = choices(layer, ROOMY, best=3)
+    assert found
+    for choice in found:
+        plan_layer(layer, choice.schedule, ROOMY)
+    assert wrong_layers([Case(layer, found[0].schedule)], ROOMY) == []
+
+
+def test_another_order_is_refused() -> None:
+    layer = Layer(Problem(R=3, S=3, P=4, Q=4, C=8, K=4), floats=float_sums(ROOMY))
+    with pytest.raises(InfeasibleError, match="before the kernel's positions are done"):
+        plan_layer(layer, LoopConvSchedule(1, 2, 2, 4, 3, 3, 4), ROOMY)
+    plan_layer(layer, LoopConvSchedule(1, 2, 2, 4, 1, 1, 4), ROOMY)
+    with pytest.raises(InfeasibleError, match="packed in a row"):
+        plan_layer(
+            replace(layer, problem=replace(layer.problem, C=1)),
+            LoopConvSchedule(1, 2, 2, 4, 3, 3, 1, pixels=3),
+            ROOMY,
+        )
+    two = Layer(Problem(R=3, S=3, P=4, Q=4, C=3, K=3, groups=2), floats=float_sums(ROOMY))
+    with pytest.raises(InfeasibleError, match="two blocks of sums"):
+        packed_layer(two, 2)
+
+
+def test_what_there_is_not() -> None:
+    with pytest.raises(
+        InfeasibleError, match=r"of integers, and roomy computes fp8-e4m3, sums of 4 at a time"
+    ):
+        plan_layer(Layer(Problem(P=4, C=4, K=4)), LoopConvSchedule(1, 1, 1, 1, 1, 1, 1), ROOMY)
+    with pytest.raises(InputError, match="has no residual, and weights of 8 bits"):
+        Layer(Problem(P=4, C=4, K=4), residual_scale=1.0, floats=float_sums(ROOMY))
+
+
+def test_text() -> None:
+    layer = Layer(Problem(P=4, C=4, K=6), bias=True, floats=FloatSums("fp8-e5m2", 8))
+    assert layer_text(layer).endswith(" floats fp8-e5m2,8")
+    assert parse_layer(layer_text(layer)) == layer
