@@ -11,13 +11,21 @@ from typing import Literal
 
 from baco.accel.config import Accelerator
 from baco.accel.legality.errors import ERRORS
+from baco.accel.system import System
 from baco.common.errors import BacoError
 from baco.exploration.executors.executor_choice import HERE, ExecutorChoice
 from baco.exploration.executors.tasks import Call
 from baco.sim.cosim.illegal import illegal_stream
 from baco.sim.cosim.minimise import Minimised, minimise
-from baco.sim.cosim.run import Simulator, StreamOutcome, in_place_stream, powered_stream, random_stream
-from baco.sim.cosim.stream import Stream
+from baco.sim.cosim.run import (
+    Simulator,
+    StreamOutcome,
+    in_place_stream,
+    powered_stream,
+    random_stream,
+    system_stream,
+)
+from baco.sim.cosim.stream import Stream, SystemStream
 from baco.sim.cosim.wide import wide_stream
 
 #: Streams of everything that is legal (`powered`: from random contents of registers and memories on), of products in place,
@@ -37,16 +45,16 @@ _BATCH = 100
 
 @dataclass(frozen=True)
 class Failure:
-    """A stream on which the models disagree; `minimised` for the first of a configuration only."""
+    """A stream on which the models disagree; `minimised` for the first of an accelerator's only."""
 
-    stream: Stream
+    stream: Stream | SystemStream
     outcome: StreamOutcome
     minimised: Minimised | None = None
 
 
 @dataclass(frozen=True)
 class ConfigurationResult:
-    """What was played on one configuration.
+    """What was played on one accelerator or system.
 
     Attributes:
         streams: on which the models agree; `commands` and `cycles` of those of them that are legal.
@@ -54,7 +62,7 @@ class ConfigurationResult:
         failures: the others.
     """
 
-    accelerator: Accelerator
+    machine: Accelerator | System
     streams: int
     commands: int
     cycles: int
@@ -63,7 +71,7 @@ class ConfigurationResult:
 
 
 def run_campaign(
-    accelerators: Sequence[Accelerator],
+    machines: Sequence[Accelerator | System],
     streams: int,
     seed: int,
     *,
@@ -77,7 +85,7 @@ def run_campaign(
 
     Args:
         streams: on each configuration: those with the indices 0, 1, ... of the seed.
-        kind: of streams.
+        kind: of streams; a system's are legal.
         checked: in Verilog whose ports are held to their protocol; `powered` streams always are.
         engine: where they are played.
         report: gets sentences about progress.
@@ -89,15 +97,15 @@ def run_campaign(
     starts = range(0, streams, _BATCH)
     tasks = (
         Call(
-            f"{accelerator.name}: streams {start:,} to {min(start + _BATCH, streams):,} of {streams:,}",
+            f"{machine.name}: streams {start:,} to {min(start + _BATCH, streams):,} of {streams:,}",
             _play,
-            (accelerator, seed, range(start, min(start + _BATCH, streams)), kind, checked),
+            (machine, seed, range(start, min(start + _BATCH, streams)), kind, checked),
             ("compiler",),
         )
-        for accelerator in accelerators
+        for machine in machines
         for start in starts
     )
-    found: list[dict[int, ConfigurationResult]] = [{} for _ in accelerators]
+    found: list[dict[int, ConfigurationResult]] = [{} for _ in machines]
     ready = 0
     with engine.executor() as executor, closing(executor.run(tasks)) as results:  # type: ignore[type-var, var-annotated]
         for done in results:
@@ -105,27 +113,31 @@ def run_campaign(
             report(f"{done.task.name}: {len(done.value.failures)} mismatches")
             while ready < len(found) and len(found[ready]) == len(starts):
                 whole = _sum([found[ready].pop(index) for index in sorted(found[ready])])
-                if whole.failures and shorten:
-                    report(f"{whole.accelerator.name}: shortening {whole.failures[0].stream.name}")
-                    whole = _shortened(whole, _simulator(whole.accelerator, checked or kind == "powered"))
+                if whole.failures and shorten and isinstance(whole.machine, Accelerator):
+                    report(f"{whole.machine.name}: shortening {whole.failures[0].stream.name}")
+                    whole = _shortened(whole, _simulator(whole.machine, checked or kind == "powered"))
                 yield whole
                 ready += 1
 
 
 @lru_cache(maxsize=1)
-def _simulator(accelerator: Accelerator, checked: bool) -> Simulator:
-    return Simulator(accelerator, checked=checked)
+def _simulator(machine: Accelerator | System, checked: bool) -> Simulator:
+    return Simulator(machine, checked=checked)
 
 
 def _play(
-    accelerator: Accelerator, seed: int, indices: range, kind: StreamKind, checked: bool
+    machine: Accelerator | System, seed: int, indices: range, kind: StreamKind, checked: bool
 ) -> ConfigurationResult:
     names = {one.code: one.name for one in ERRORS}
     refused: Counter[str] = Counter()
     failures: list[Failure] = []
     played = commands = cycles = 0
-    made = [_MAKERS[kind](accelerator, seed, index) for index in indices]
-    simulator = _simulator(accelerator, checked or kind == "powered")
+    made: Sequence[Stream | SystemStream]
+    if isinstance(machine, System):
+        made = [system_stream(machine, seed, index) for index in indices]
+    else:
+        made = [_MAKERS[kind](machine, seed, index) for index in indices]
+    simulator = _simulator(machine, checked or kind == "powered")
     for stream, outcome in zip(made, simulator.play(made), strict=True):
         if outcome.failed:
             failures.append(Failure(stream, outcome))
@@ -137,13 +149,13 @@ def _play(
         played, commands, cycles = played + 1, commands + outcome.commands, cycles + outcome.cycles
         if outcome.kind == "refused":
             refused[names[outcome.error]] += 1
-    return ConfigurationResult(accelerator, played, commands, cycles, refused, tuple(failures))
+    return ConfigurationResult(machine, played, commands, cycles, refused, tuple(failures))
 
 
 def _sum(parts: Sequence[ConfigurationResult]) -> ConfigurationResult:
     """Of parts of one configuration, at least one."""
     return ConfigurationResult(
-        parts[0].accelerator,
+        parts[0].machine,
         sum(result.streams for result in parts),
         sum(result.commands for result in parts),
         sum(result.cycles for result in parts),
@@ -155,5 +167,6 @@ def _sum(parts: Sequence[ConfigurationResult]) -> ConfigurationResult:
 def _shortened(result: ConfigurationResult, simulator: Simulator) -> ConfigurationResult:
     """With its first failure minimised."""
     first, *others = result.failures
+    assert isinstance(first.stream, Stream)
     small = minimise(first.stream, simulator)
     return replace(result, failures=(replace(first, minimised=small), *others))

@@ -126,7 +126,7 @@ def rtl_simulator(
     """The program that simulates one accelerator, or a system; built unless the cache has it.
 
     Args:
-        verilog: the accelerator, one self-contained file with the top module `baco_accelerator`; or the system, with `baco_system`.
+        verilog: the accelerator, one self-contained file with the top module `baco_accelerator`; or the system, with `SYSTEM_TOP`.
         units: of a system, the number of each unit that has an accelerator, and the name of its module.
         waves: waveforms that the program can record; recording costs speed even when unused. With `counts`, the Verilog
             is a netlist that counts itself (`baco.accel.synthesis.gates`), and compiled quickly, since it runs briefly. With
@@ -167,7 +167,8 @@ class _Builder:
         verilog = _circuit(verilog)
         top = SYSTEM_TOP if units else TOP
         bound = ["array_switching.v"] if _COUNTED in verilog else []
-        bound += ["handshakes.v"] if waves in _CHECKED else []
+        if waves in _CHECKED:
+            bound += ["handshakes.v", "system_handshakes.v"] if units else ["handshakes.v"]
         if waves == "coverage":
             verilog += _NOT_COVERED
             bound += ["crosses.v"]

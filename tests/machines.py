@@ -44,6 +44,20 @@ WHOLE_PLAIN = WHOLE.replace(
         update={"row_functions": False, "requantization": False, "packed_weights": False}
     ),
 )
+#: Units of a system: two arrays that differ, and a core without.
+PAIR = System(
+    "pair",
+    (
+        SystemUnit("whole-plain", WHOLE_PLAIN),
+        SystemUnit(
+            "smaller",
+            Accelerator(
+                name="smaller", dim=2, dataflow="WS", scratchpad_kib=1, accumulator_kib=1, dma_bits=64
+            ),
+        ),
+        SystemUnit("host", None),
+    ),
+)
 #: Normaliser commands and functions of rows; what leaves in a cycle is a whole row of results.
 NORMAL = Accelerator(
     name="normal", dim=4, scratchpad_kib=1, accumulator_kib=1, dma_bits=32, dma_max_bytes=32, tile_rows=4,
@@ -65,18 +79,6 @@ PLAIN = Accelerator(
     accumulator_banks=4, dma_bits=128, dma_max_bytes=128, counters=0, partial_sum_bits=32,
     features=Features(loop_ws=False, loop_conv=False, activations=False, accumulator_scale=False),
 )  # fmt: skip
-
-#: Units of a system: two arrays that differ, and a core without.
-PAIR = System(
-    "pair",
-    (
-        SystemUnit("small", SMALL),
-        SystemUnit(
-            "smaller", Accelerator(name="smaller", dim=2, dataflow="WS", scratchpad_kib=1, accumulator_kib=1)
-        ),
-        SystemUnit("host", None),
-    ),
-)
 
 #: Elements in floating point, with tiles of two rows; and with few of everything.
 FLOATS = Accelerator(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from baco.accel.system import System
 from baco.accel.verilog.generate import (
@@ -79,17 +80,17 @@ def accelerator_modules(system: System) -> list[tuple[int, str]]:
     return [(at, next(names)) for at, unit in enumerate(system.units) if unit.accelerator is not None]
 
 
-def system_verilog(system: System) -> str:
+def system_verilog(system: System, sources: Path | None = None) -> str:
     """The system as one self-contained Verilog file, the top module `baco_system` first.
 
     Ports of the unit with number N begin with `unitN_`: RoCC commands, results, `busy`, errors and events, as
     `baco_accelerator` has them; a unit without an accelerator has none. The memory port is as one accelerator's. The same
-    system gives the same text. Raises as `check_system_rtl`.
+    system gives the same text; `sources` as `verilog` takes them. Raises as `check_system_rtl`.
     """
     check_system_rtl(system)
-    sections, _ = _renamed(system)
+    sections, _ = _renamed(system, sources)
     top = _top(system)
-    arbiters = {name: source_text(f"{name}.v") for name in (ARBITER, "baco_arbiter")}
+    arbiters = {name: source_text(f"{name}.v", sources) for name in (ARBITER, "baco_arbiter")}
     described = ", ".join(
         "a core without one"
         if unit.accelerator is None
@@ -110,14 +111,14 @@ def system_verilog(system: System) -> str:
     return "\n".join([*head, "", top, *arbiters.values(), *sections])
 
 
-def _renamed(system: System) -> tuple[list[str], list[str]]:
+def _renamed(system: System, sources: Path | None = None) -> tuple[list[str], list[str]]:
     """Text of the accelerators' modules, each with the macros it needs before it, and the name of each accelerator's top."""
     sections: list[str] = []
     names_of: dict[str, list[str]] = {}  # keys of the modules of one name, in the order of their numbers
     tops = []
     defined: dict[str, str] = {}
     for accelerator in system.accelerators:
-        modules = module_texts(accelerator)
+        modules = module_texts(accelerator, sources)
         macros = macro_definitions(accelerator, modules)
         keys: dict[str, str] = {}
         for name in reversed(modules):

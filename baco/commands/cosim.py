@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from baco.accel.config import Accelerator
+    from baco.accel.system import System
     from baco.exploration.cosim import ConfigurationResult, Failure, StreamKind
     from baco.sim.cosim.stream import Stream
 
@@ -48,8 +49,8 @@ class StreamFlags:
         typer.Option(
             "--accelerator",
             "-a",
-            metavar="NAME|random",
-            help=f"One configuration, or random ones. {ACCELERATOR_HELP}",
+            metavar="NAME|SYSTEM.yaml|random",
+            help=f"One configuration, or random ones; or a system, whose accelerators work side by side. {ACCELERATOR_HELP}",
             autocompletion=accelerator_completions,
         ),
     ] = "random"
@@ -104,6 +105,18 @@ class StreamFlags:
         return [random_accelerator(self.seed, number) for number in range(self.first, self.configurations)]
 
     @property
+    def system(self) -> System | None:
+        """The system, where its file is given. Raises InputError for one that is wrong, and for what does not go with it."""
+        from baco.accel.presets import is_system, load_system
+
+        if self.accelerator == "random" or not is_system(self.accelerator):
+            return None
+        given = self._given("illegal", "in_place", "power_up", "stream", "minimise", "coverage")
+        if extra := [name for name, is_given in given.items() if is_given]:
+            raise InputError(f"{extra[0]} is for single accelerators, not for a system")
+        return load_system(self.accelerator)
+
+    @property
     def kind(self) -> StreamKind:
         """Of the streams."""
         if self.illegal:
@@ -132,6 +145,7 @@ def cosim(
     from baco.exploration.cosim import run_campaign
 
     asked.check()
+    system = asked.system
     report = stderr().print
     if asked.coverage is not None:
         _measure(asked, asked.coverage, engine, out, json)
@@ -143,13 +157,19 @@ def cosim(
     each, start = -(-asked.streams // total), time.monotonic()
     results = []
     for result in run_campaign(
-        asked.chosen, each, asked.seed, kind=asked.kind, checked=True, engine=engine.chosen, report=report
+        asked.chosen if system is None else [system],
+        each,
+        asked.seed,
+        kind=asked.kind,
+        checked=True,
+        engine=engine.chosen,
+        report=report,
     ):
         results.append(result)
         if not json:
             stdout().print(_line(result))
         for failure in result.failures[:1]:
-            _write(result.accelerator, failure, out, report)
+            _write(result.machine, failure, out, report)
     seconds = time.monotonic() - start
     if json:
         records = [_record(result) for result in results]
@@ -217,15 +237,16 @@ def _refused(counts: Counter[str]) -> str:
 
 
 def _line(result: ConfigurationResult) -> str:
-    a = result.accelerator
+    a = result.machine
+    what = ", ".join(f"dim {one.dim}, {one.dataflow}" for one in _accelerators(a))
     return (
-        f"{a.name} ({a.config_hash}, dim {a.dim}, {a.dataflow}): {result.streams + len(result.failures):,} streams,"
+        f"{a.name} ({a.config_hash}, {what}): {result.streams + len(result.failures):,} streams,"
         f" {_refused(result.refused)}{result.commands:,} commands, {result.cycles:,} cycles, {len(result.failures)} mismatches"
     )
 
 
 def _record(result: ConfigurationResult) -> dict[str, Any]:
-    a = result.accelerator
+    a = result.machine
     return {
         "name": a.name,
         "configuration_hash": a.config_hash,
@@ -239,23 +260,37 @@ def _record(result: ConfigurationResult) -> dict[str, Any]:
     }
 
 
-def _write(accelerator: Accelerator, failure: Failure, out: Path, report: Callable[[str], None]) -> None:
-    """The failing stream, as short as it could be made, and its configuration."""
+def _accelerators(machine: Accelerator | System) -> Sequence[Accelerator]:
+    from baco.accel.system import System
+
+    return machine.accelerators if isinstance(machine, System) else [machine]
+
+
+def _write(machine: Accelerator | System, failure: Failure, out: Path, report: Callable[[str], None]) -> None:
+    """The failing stream, as short as it could be made, and an accelerator's configuration."""
+    from baco.accel.system import System
     from baco.common.files import atomic_write, output_folder
     from baco.common.text import one_line, shell_word
+    from baco.sim.cosim.stream import SystemStream
 
     small = failure.minimised
     stream = small.stream if small else failure.stream
     text = failure.outcome.describe()
     if small:
         text = small.divergence.describe() if small.divergence else small.outcome.describe()
-    path, configuration = out / f"{failure.stream.name}.stream", out / f"{accelerator.config_hash}.yaml"
+    path = out / f"{failure.stream.name}.stream"
+    output_folder(out)
+    if isinstance(stream, SystemStream):  # which the seed and its number give again
+        atomic_write(path, f"# {text}\n" + stream.text(comments=True))
+        report(f"{failure.stream.name}: {text}\n  {len(stream.items)} commands in {one_line(str(path))}")
+        return
+    assert not isinstance(machine, System)
+    configuration = out / f"{machine.config_hash}.yaml"
     words = ("baco", "cosim", "--accelerator", str(configuration), "--stream", str(path))
     again = " ".join(map(shell_word, words))
-    output_folder(out)
     head = "".join(f"# {line}\n" for line in (*text.splitlines(), f"again: {again}"))
     atomic_write(path, head + stream.text(comments=True))
-    atomic_write(configuration, accelerator.to_yaml())
+    atomic_write(configuration, machine.to_yaml())
     report(
         f"{failure.stream.name}: {text}\n  {len(stream.items)} commands in {one_line(str(path))}; again: {again}"
     )

@@ -68,6 +68,7 @@ class StreamBuilder:
         base: where main memory begins.
         items: what has been generated.
         fresh: the array holds nothing of the present dataflow that may be accumulated on.
+        shared: regions that others read, too, and nobody writes, counted from `base` on.
     """
 
     def __init__(self, accelerator: Accelerator, seed: str, base: int = BASE) -> None:
@@ -88,6 +89,7 @@ class StreamBuilder:
         self.product = False  # source rows are multiplied by those from there on
         self.fresh, self.taken = True, False
         self.sources, self.targets = [0, 1], [2]
+        self.shared: list[int] = []
         r = self.random
         window = r.choice((2, 3, 5)) * self.dim
         self.window = window
@@ -152,7 +154,7 @@ class StreamBuilder:
 
     def source(self, extent: int, below: int = 0) -> int:
         """An address that may be read, `extent` bytes from it on and `below` bytes before it; any alignment."""
-        return self._address(self.sources, extent, below)
+        return self._address(self.sources + self.shared, extent, below)
 
     def target(self, extent: int) -> int:
         """An address that may be written, as `source`."""

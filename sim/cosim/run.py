@@ -11,12 +11,15 @@ from pathlib import Path
 from baco.accel.config import Accelerator
 from baco.accel.isa import disassemble
 from baco.accel.legality.errors import error_reason
-from baco.accel.verilog.generate import ADDRESS_BITS, config_lines, verilog
+from baco.accel.system import System
+from baco.accel.verilog.generate import ADDRESS_BITS, config_lines, unit_lines, verilog
+from baco.accel.verilog.system import accelerator_modules, system_verilog
 from baco.common.errors import BacoError
 from baco.common.scratch import scratch_folder
 from baco.sim.build import Report, Waves, rtl_simulator
+from baco.sim.cosim.builder import REGION_BYTES
 from baco.sim.cosim.macros import MacroGenerator
-from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Stream
+from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Stream, SystemStream
 from baco.sim.toolchain import toolchain
 
 #: Cycles without any progress after which the RTL counts as stuck: ten times the longest memory latency drawn.
@@ -137,15 +140,41 @@ def in_place_stream(accelerator: Accelerator, seed: int, index: int, base: int =
     return generator.stream(name)
 
 
+def system_stream(system: System, seed: int, index: int) -> SystemStream:
+    """The `index`-th stream of a seed for a system: one as of `random_stream` or `in_place_stream` for each accelerator.
+
+    The first region of main memory is read by all; behind it each has its own.
+    """
+    name = f"{system.config_hash}-{seed}-{index}"
+    parts = []
+    for number, accelerator in enumerate(system.accelerators):
+        base = BASE + REGION_BYTES + number * MEMORY_BYTES
+        generator = MacroGenerator(accelerator, f"{name}-{number}", base)
+        generator.shared = [(BASE - base) // REGION_BYTES]
+        generator.initialise()
+        if generator.chance(0.1):
+            generator.products(generator.random.randint(10, 80))
+            parts.append(generator.stream(name))
+        else:
+            parts.append(_random(generator, name))
+    settings = {key: value for key, value in parts[0].settings.items() if key != "base"}
+    return SystemStream(name, tuple(parts), settings)
+
+
+def system_memory_bytes(system: System) -> int:
+    """Of the main memory of a `system_stream`."""
+    return REGION_BYTES + len(system.accelerators) * MEMORY_BYTES
+
+
 class Simulator:
-    """One accelerator, built.
+    """One accelerator, or a system, built.
 
     Raises on construction as `baco.sim.build.rtl_simulator`, and InfeasibleError when no RTL exists for the configuration.
     """
 
     def __init__(
         self,
-        accelerator: Accelerator,
+        machine: Accelerator | System,
         *,
         sources: Path | None = None,
         checked: bool = False,
@@ -160,11 +189,19 @@ class Simulator:
                 (their setting `power`); slower to build and to run.
             covered: likewise, and it can count what is reached; slower still.
         """
-        self.accelerator = accelerator
+        self.machine = machine
         waves: Waves = "coverage" if covered else "checks" if checked else ""
-        self.program = rtl_simulator(verilog(accelerator, sources), toolchain(), waves=waves, report=report)
+        if isinstance(machine, System):
+            text, units = system_verilog(machine, sources), accelerator_modules(machine)
+            self._lines, self._memory_bytes = unit_lines(machine), system_memory_bytes(machine)
+        else:
+            text, units = verilog(machine, sources), []
+            self._lines, self._memory_bytes = config_lines(machine), MEMORY_BYTES
+        self.program = rtl_simulator(text, toolchain(), waves=waves, units=units, report=report)
 
-    def play(self, streams: Sequence[Stream], coverage: Path | None = None) -> list[StreamOutcome]:
+    def play(
+        self, streams: Sequence[Stream | SystemStream], coverage: Path | None = None
+    ) -> list[StreamOutcome]:
         """Play each stream on new devices.
 
         coverage: gets a line `C 'POINT' COUNT` for each point of the Verilog and how often all streams reached it, those
@@ -183,13 +220,15 @@ class Simulator:
                 outcomes.append(StreamOutcome(rest[len(found)].name, "crash", crash))
         return outcomes
 
-    def _process(self, streams: Sequence[Stream], coverage: Path | None) -> tuple[list[StreamOutcome], str]:
+    def _process(
+        self, streams: Sequence[Stream | SystemStream], coverage: Path | None
+    ) -> tuple[list[StreamOutcome], str]:
         with scratch_folder() as folder:
             config, text = folder / "config", folder / "streams"
-            config.write_text(config_lines(self.accelerator), encoding="ascii")
+            config.write_text(self._lines, encoding="ascii")
             text.write_text("".join(stream.text() for stream in streams), encoding="ascii")
             arguments = [str(self.program), "--config", str(config), "--cosim", str(text)]
-            arguments += ["--memory-base", str(BASE), "--memory-bytes", str(MEMORY_BYTES)]
+            arguments += ["--memory-base", str(BASE), "--memory-bytes", str(self._memory_bytes)]
             arguments += ["--stall-cycles", str(_STALL_CYCLES)]
             arguments += ["--coverage", str(coverage)] if coverage else []
             return _run(arguments, _SECONDS + _SECONDS_A_STREAM * len(streams))

@@ -92,6 +92,32 @@ class Stream:
         return replace(self, groups=tuple(groups), name=name or self.name)
 
 
+@dataclass(frozen=True)
+class SystemStream:
+    """Streams for the accelerators of a system, side by side on one main memory.
+
+    Attributes:
+        parts: of each accelerator, in order; their own settings count for nothing.
+        settings: of memory and hosts.
+    """
+
+    name: str
+    parts: tuple[Stream, ...]
+    settings: dict[str, int | float] = field(default_factory=dict)
+
+    @property
+    def items(self) -> list[Item]:
+        """All commands and fences, accelerator after accelerator."""
+        return [item for part in self.parts for item in part.items]
+
+    def text(self, *, comments: bool = False) -> str:
+        """As `Stream.text`."""
+        lines = Stream(self.name, (), self.settings).text()
+        for number, part in enumerate(self.parts):
+            lines += f"unit {number}\n" + part.text(comments=comments).partition("\n")[2]
+        return lines
+
+
 def item_line(item: Item) -> str:
     """As the simulator reads it (sim/cpp/stream.h)."""
     line = "fence" if item is None else f"cmd {item.funct:x} {item.rs1:x} {item.rs2:x}"

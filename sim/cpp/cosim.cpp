@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "fields.h"
 #include "functional.h"
@@ -167,43 +169,67 @@ class Expected {
   uint32_t convolutions_ = 0, convolution_ = 0;  // that have come; number of the one that is running, 0 for none
 };
 
-Outcome play_rtl(const Config& config, Memory& memory, const std::vector<StreamItem>& items, const Settings& settings,
-                 const Options& options, RtlCoverage* coverage) {
-  Outcome outcome;
-  std::ostringstream out;
-  CommandLog log(config);
+// What each unit is offered, on one model. What is said of all stands in the first outcome.
+std::vector<Outcome> play_rtl(const std::vector<Config>& configs, Memory& memory,
+                              const std::vector<std::vector<StreamItem>>& items, const Settings& settings,
+                              const Options& options, RtlCoverage* coverage) {
+  const size_t units = configs.size();
+  std::vector<Outcome> outcomes(units);
+  std::vector<std::ostringstream> out(units);
+  std::vector<std::unique_ptr<CommandLog>> logs;
+  std::vector<CommandLog*> all_logs;
+  for (const Config& config : configs) {
+    logs.push_back(std::make_unique<CommandLog>(config));
+    all_logs.push_back(logs.back().get());
+  }
   RtlOptions rtl;
   rtl.dram = settings.dram;
   rtl.power_up = settings.power_up;
   rtl.coverage = coverage;
-  RtlDevice device(config, memory, log, rtl);
-  StreamPlayer player(items, device, memory, out);
+  const std::vector<std::unique_ptr<RtlDevice>> devices = RtlDevice::of_system(configs, memory, all_logs, rtl);
+  const RtlDevice& first = *devices.front();
+  std::vector<StreamPlayer> players;
+  for (size_t unit = 0; unit < units; ++unit) players.emplace_back(items[unit], *devices[unit], memory, out[unit]);
   uint64_t random = settings.seed ^ 0x9e3779b97f4a7c15u, next_check = 0, progress = 0, moved_at = 0;
+  const auto goes_on = [&] {
+    for (size_t unit = 0; unit < units; ++unit)
+      if (!players[unit].done() || devices[unit]->busy()) return true;
+    return false;
+  };
+  const auto any_rejected = [&] {
+    bool any = false;
+    for (size_t unit = 0; unit < units; ++unit) any |= devices[unit]->rejected(outcomes[unit].refused);
+    return any;
+  };
   try {
-    while (!player.done() || device.busy()) {
-      random = random * 6364136223846793005u + 1442695040888963407u;
-      if (!player.done() && (random >> 33) % 100 >= settings.gap) player.cycle();
-      device.tick();
-      const uint64_t cycle = device.cycle();
+    while (goes_on()) {
+      for (size_t unit = 0; unit < units; ++unit) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        if (!players[unit].done() && (random >> 33) % 100 >= settings.gap) players[unit].cycle();
+      }
+      for (const auto& device : devices) device->tick();
+      const uint64_t cycle = first.cycle();
       if (cycle < next_check) continue;
       next_check = cycle + kCheckCycles;
-      if (device.rejected(outcome.refused) || !device.broken().empty()) break;
-      if (const uint64_t now = device.progress() + player.position(); now != progress) {
+      if (any_rejected() || !first.broken().empty()) break;
+      uint64_t now = 0;
+      for (size_t unit = 0; unit < units; ++unit) now += devices[unit]->progress() + players[unit].position();
+      if (now != progress) {
         progress = now;
         moved_at = cycle;
       } else if (cycle - moved_at > options.stall_cycles) {
-        outcome.failure = "stuck nothing has moved since cycle " + std::to_string(moved_at);
+        outcomes[0].failure = "stuck nothing has moved since cycle " + std::to_string(moved_at);
         break;
       }
     }
-    device.rejected(outcome.refused);
-    if (!device.broken().empty()) outcome.failure = "handshake " + device.broken();
+    any_rejected();
+    if (!first.broken().empty()) outcomes[0].failure = "handshake " + first.broken();
   } catch (const MemoryFault& fault) {
-    outcome.failure = std::string("fault ") + fault.what();
+    outcomes[0].failure = std::string("fault ") + fault.what();
   }
-  outcome.responses = count_lines(out.str());
-  outcome.cycles = device.cycle();
-  return outcome;
+  for (size_t unit = 0; unit < units; ++unit) outcomes[unit].responses = count_lines(out[unit].str());
+  outcomes[0].cycles = first.cycle();
+  return outcomes;
 }
 
 bool same(const RefusedCommand& one, const RefusedCommand& other) {
@@ -243,8 +269,9 @@ uint32_t digest(Memory& memory) {
   return ~crc;
 }
 
-std::string compare(const Config& config, Memory& rtl, Memory& functional, uint64_t used,
-                    const std::vector<Image>& all) {
+// Local memories of a unit; `before`: what its places are called by.
+std::string compare_local(const Config& config, Memory& rtl, Memory& functional, const std::vector<Image>& all,
+                          const std::string& before) {
   const uint64_t base = rtl.base();
   const uint8_t* mine = rtl.at(base, rtl.size(), "comparison");
   const uint8_t* other = functional.at(base, rtl.size(), "comparison");
@@ -258,11 +285,19 @@ std::string compare(const Config& config, Memory& rtl, Memory& functional, uint6
       const int x = image.size == 1 ? value_at<int8_t>(mine + at) : value_at<int32_t>(mine + at);
       const int y = image.size == 1 ? value_at<int8_t>(other + at) : value_at<int32_t>(other + at);
       const uint64_t column = (at - start) % pitch / static_cast<uint64_t>(image.size);
-      std::snprintf(text, sizeof text, "local %s %llu %llu %d %d", image.place.c_str(),
+      std::snprintf(text, sizeof text, "local %s %llu %llu %d %d", (before + image.place).c_str(),
                     static_cast<unsigned long long>((at - start) / pitch), static_cast<unsigned long long>(column), x, y);
       return text;
     }
   }
+  return {};
+}
+
+std::string compare_main(Memory& rtl, Memory& functional, uint64_t used) {
+  const uint64_t base = rtl.base();
+  const uint8_t* mine = rtl.at(base, used, "comparison");
+  const uint8_t* other = functional.at(base, used, "comparison");
+  char text[200];
   for (uint64_t at = 0; at < used; ++at) {
     if (mine[at] == other[at]) continue;
     std::snprintf(text, sizeof text, "memory %llx %d %d", static_cast<unsigned long long>(base + at),
@@ -308,41 +343,81 @@ Settings read_settings(const std::string& line) {
   return settings;
 }
 
-std::string run(const Config& config, const Options& options, const Settings& settings, const std::string& text,
-                RtlCoverage* coverage) {
+// The items of each unit: those behind its line `unit NUMBER`, without such lines those of the first.
+std::vector<std::vector<StreamItem>> read_units(const std::string& text, size_t units) {
+  std::vector<std::string> parts(units);
   std::istringstream lines(text);
-  std::vector<StreamItem> items = read_stream(lines);
-  const size_t commands = static_cast<size_t>(std::count_if(items.begin(), items.end(), [](const StreamItem& item) {
-    return item.kind == StreamItem::Kind::kCommand;
-  }));
+  size_t unit = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("unit ", 0) != 0) {
+      parts[unit] += line + '\n';
+      continue;
+    }
+    unit = static_cast<size_t>(std::atoi(line.c_str() + 5));
+    if (unit >= units) throw std::runtime_error("there is no accelerator with the number " + line.substr(5));
+  }
+  std::vector<std::vector<StreamItem>> items;
+  for (const std::string& part : parts) {
+    std::istringstream own(part);
+    items.push_back(read_stream(own));
+  }
+  return items;
+}
+
+std::string run(const std::vector<Config>& configs, const Options& options, const Settings& settings,
+                const std::string& text, RtlCoverage* coverage) {
+  const size_t units = configs.size();
+  std::vector<std::vector<StreamItem>> items = read_units(text, units);
+  size_t commands = 0;
   const uint64_t used = options.memory_bytes;
   const uint64_t base = settings.base ? settings.base : options.memory_base;
-  const std::vector<Image> all = images(config, base + used);
-  const uint64_t bytes = used + image_bytes(config);
+  uint64_t bytes = used;
+  std::vector<std::vector<Image>> all;
+  for (size_t unit = 0; unit < units; ++unit) {
+    commands += static_cast<size_t>(std::count_if(items[unit].begin(), items[unit].end(), [](const StreamItem& item) {
+      return item.kind == StreamItem::Kind::kCommand;
+    }));
+    all.push_back(images(configs[unit], base + bytes));
+    bytes += image_bytes(configs[unit]);
+  }
   Memory functional(base, bytes), rtl(base, bytes);
   if (settings.data)
     for (Memory* memory : {&functional, &rtl})
-      fill_memory(memory->at(base, used, "streams"), used, settings.data, config.input_format != 0);
-  Expected model(config, functional);
-  model.play(items);
-  if (model.outcome().refused.why == Refusal::kNone) {
-    const std::vector<StreamItem> more = epilogue(config, all, items);
-    model.play(more);
-    items.insert(items.end(), more.begin(), more.end());
+      fill_memory(memory->at(base, used, "streams"), used, settings.data, configs[0].input_format != 0);
+  std::vector<Outcome> expected;
+  bool raced = false;
+  for (size_t unit = 0; unit < units; ++unit) {
+    Expected model(configs[unit], functional);
+    model.play(items[unit]);
+    if (model.outcome().refused.why == Refusal::kNone) {
+      const std::vector<StreamItem> more = epilogue(configs[unit], all[unit], items[unit]);
+      model.play(more);
+      items[unit].insert(items[unit].end(), more.begin(), more.end());
+    }
+    expected.push_back(model.outcome());
+    raced |= expected.back().raced;
   }
-  const Outcome expected = model.outcome(), found = play_rtl(config, rtl, items, settings, options, coverage);
-  if (!found.failure.empty()) return found.failure;
-  if (!same(found.refused, expected.refused))
-    return "verdict " + describe(found.refused) + " | " + describe(expected.refused);
-  if (expected.refused.why != Refusal::kNone) return "refused " + describe(expected.refused);
-  if (found.responses != expected.responses)
-    return "responses " + std::to_string(found.responses) + ' ' + std::to_string(expected.responses);
-  if (expected.raced) return "raced";
-  const std::string difference = compare(config, rtl, functional, used, all);
+  const std::vector<Outcome> found = play_rtl(configs, rtl, items, settings, options, coverage);
+  if (!found[0].failure.empty()) return found[0].failure;
+  for (size_t unit = 0; unit < units; ++unit)
+    if (!same(found[unit].refused, expected[unit].refused))
+      return "verdict " + describe(found[unit].refused) + " | " + describe(expected[unit].refused);
+  for (size_t unit = 0; unit < units; ++unit)
+    if (expected[unit].refused.why != Refusal::kNone) return "refused " + describe(expected[unit].refused);
+  for (size_t unit = 0; unit < units; ++unit)
+    if (found[unit].responses != expected[unit].responses)
+      return "responses " + std::to_string(found[unit].responses) + ' ' + std::to_string(expected[unit].responses);
+  if (raced) return "raced";
+  for (size_t unit = 0; unit < units; ++unit) {
+    const std::string before = units > 1 ? "unit" + std::to_string(unit) + "." : "";
+    const std::string difference = compare_local(configs[unit], rtl, functional, all[unit], before);
+    if (!difference.empty()) return difference;
+  }
+  const std::string difference = compare_main(rtl, functional, used);
   if (!difference.empty()) return difference;
   char text_digest[16];
   std::snprintf(text_digest, sizeof text_digest, "%08x", digest(functional));
-  return "same " + std::to_string(found.cycles) + ' ' + std::to_string(commands) + ' ' + text_digest;
+  return "same " + std::to_string(found[0].cycles) + ' ' + std::to_string(commands) + ' ' + text_digest;
 }
 
 }  // namespace
@@ -365,7 +440,9 @@ void fill_memory(uint8_t* memory, uint64_t bytes, uint64_t seed, bool floats) {
 }
 
 int cosimulate(const Options& options) {
-  const Config config = Config::read(options.config);
+  std::vector<Config> configs = Config::read_units(options.config);
+  configs.erase(std::remove_if(configs.begin(), configs.end(), [](const Config& unit) { return !unit.accelerator; }),
+                configs.end());
   std::ifstream file(options.cosim);
   if (!file) throw std::runtime_error("cannot read the streams " + options.cosim);
   std::string line, header, text;
@@ -374,7 +451,7 @@ int cosimulate(const Options& options) {
   const auto finish = [&] {
     if (header.empty()) return;
     const Settings settings = read_settings(header);
-    const std::string result = run(config, options, settings, text, coverage);
+    const std::string result = run(configs, options, settings, text, coverage);
     std::printf("%s %s\n", settings.name.c_str(), result.c_str());
     std::fflush(stdout);
   };
@@ -392,10 +469,10 @@ int cosimulate(const Options& options) {
   if (coverage) {
     // a device that goes on from the counts knows what each is of
     Memory memory(options.memory_base, options.memory_bytes);
-    CommandLog log(config);
+    CommandLog log(configs[0]);
     RtlOptions rtl;
     rtl.coverage = coverage;
-    RtlDevice(config, memory, log, rtl).write_coverage(options.coverage);
+    RtlDevice(configs[0], memory, log, rtl).write_coverage(options.coverage);
   }
   return 0;
 }

@@ -11,6 +11,8 @@
 //   base       first address of main memory, instead of the option's
 //   power      seed of what registers and memories of the RTL hold before reset; 0 = zeros
 //   setup      commands and fences at the start that write everything which could be undefined
+// For a system, items behind a line `unit NUMBER` go to the accelerator with that number, from 0, side by side with those of
+// the others; main memory is one. What memory holds must not depend on which of them is faster.
 // Every stream starts with new devices: local memories are zero, as are all registers of the model. At its end both
 // local memories are stored behind the main memory that streams use (store_local_memories), as the hardware offers no other
 // way to look at them; the scratchpad and raw accumulator rows where these can be read, else scaled ones.
@@ -26,7 +28,8 @@
 //   NAME handshake PORT                  a port inside the RTL took back or changed what it offered (handshakes.v)
 //   NAME responses COUNT COUNT           of counter operations, RTL and functional (values depend on time)
 //   NAME memory ADDRESS RTL FUNCTIONAL   the first differing byte of main memory
-//   NAME local PLACE ROW COLUMN RTL FUNCTIONAL    PLACE is scratchpad, accumulator, or scaled:BITS (the scale's)
+//   NAME local PLACE ROW COLUMN RTL FUNCTIONAL    PLACE is scratchpad, accumulator, or scaled:BITS (the scale's),
+//                                                 in a system behind `unitNUMBER.`
 // where RTL and FUNCTIONAL are the values as signed decimal numbers.
 #pragma once
 #include "options.h"

@@ -73,7 +73,7 @@ def test_parts_are_put_together_in_order(engine: ExecutorChoice, monkeypatch: py
     monkeypatch.setattr(campaign, "minimise", lambda stream, _: Minimised(stream, outcome(stream), None, 7))
     said: list[str] = []
     results = list(run_campaign([PLAIN, SCARCE], STREAMS, 5, engine=engine, report=said.append))
-    assert [one.accelerator for one in results] == [PLAIN, SCARCE]
+    assert [one.machine for one in results] == [PLAIN, SCARCE]
     for one in results:
         assert [number(failure.stream) for failure in one.failures] == sorted(FAILING)
         assert [failure.minimised is not None for failure in one.failures] == [True, False, False]

@@ -1,0 +1,67 @@
+"""Random streams on the accelerators of a system side by side: Verilog against the functional model."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from baco.accel.system import System, SystemUnit
+from baco.exploration.cosim import run_campaign
+from baco.sim.cosim.run import Simulator, StreamOutcome, system_stream
+from tests.machines import PAIR, PLAIN
+
+#: Twice the smallest array, for faults that are planted: each takes a build.
+TWICE = System("twice", (SystemUnit("first", PLAIN), SystemUnit("second", PLAIN)))
+#: Lines of the Verilog, and what stands there instead.
+FAULTS = {
+    "beats go to the one after": (
+        "baco_memory_arbiter.v",
+        "assign unit_rd_resp_valid = receiver &",
+        "assign unit_rd_resp_valid = {receiver[UNITS-2:0], receiver[UNITS-1]} &",
+    ),
+    "a grant is not held": ("baco_arbiter.v", "held <= !accepted;", "held <= 1'b0;"),
+    "a unit never gets its turn again": (
+        "baco_arbiter.v",
+        "behind == {UNITS{1'b0}} ? waiting : behind",
+        "behind == {UNITS{1'b0}} && granted == {UNITS{1'b0}} ? waiting : behind",
+    ),
+}
+
+
+def test_both_units_leave_what_the_functional_model_does() -> None:
+    (result,) = run_campaign([PAIR], 40, seed=0, checked=True)
+    assert [failure.outcome.describe() for failure in result.failures] == []
+    assert result.streams == 40
+
+
+def test_streams_of_a_system_share_what_is_only_read() -> None:
+    stream = system_stream(PAIR, 0, 0)
+    text = stream.text()
+    assert text.count("unit ") == len(stream.parts) == 2
+    assert stream == system_stream(PAIR, 0, 0)
+    assert stream != system_stream(PAIR, 0, 1)
+
+
+def outcomes(sources: Path | None, count: int) -> list[StreamOutcome]:
+    simulator = Simulator(TWICE, sources=sources, checked=True)
+    return simulator.play([system_stream(TWICE, 3, index) for index in range(count)])
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_of_the_arbiter_show(fault: str, tmp_path: Path) -> None:
+    file, right, wrong = FAULTS[fault]
+    sources = tmp_path / "rtl"
+    shutil.copytree(str(resources.files("baco.accel") / "rtl"), sources)
+    text = (sources / file).read_text()
+    assert text.count(right) == 1
+    (sources / file).write_text(text.replace(right, wrong))
+    kinds = Counter(one.kind for one in outcomes(sources, 10))
+    assert kinds["same"] < 10, kinds
+
+
+def test_two_equal_units_without_a_fault() -> None:
+    assert {one.kind for one in outcomes(None, 10)} == {"same"}
