@@ -18,6 +18,7 @@ from baco.common.numbers import real_number, whole_number
 from baco.common.text import json_text
 from baco.compiler.network.quantise import sketch
 from baco.exploration.systems.link import LinkModel, LinkSplit, splits
+from baco.exploration.systems.measured import MeasuredPlan, measured_profile, replay_plan
 from baco.exploration.systems.mix import Demand
 from baco.exploration.systems.plan_page import plan_page
 from baco.exploration.systems.system_plan import Objective, SystemPlan, plan_system
@@ -25,8 +26,6 @@ from baco.exploration.systems.unit_profile import profile, static_pj_per_ns
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from baco.exploration.systems.measured import MeasuredPlan
 
 _MOST_RUNS = 1000
 
@@ -44,6 +43,7 @@ class PlannedNetworks:
         networks: names or files of them.
         layers: how often repeated blocks run at most.
         seconds: that solvers had.
+        profiled: the engine that measured groups; None where they are predicted.
         cuts: every cut of the one network; None without a link.
         measured: the plan as it ran; None before.
     """
@@ -52,6 +52,7 @@ class PlannedNetworks:
     networks: tuple[str, ...]
     layers: int | None = None
     seconds: float = 20.0
+    profiled: str | None = None
     cuts: list[LinkSplit] | None = None
     measured: MeasuredPlan | None = None
 
@@ -84,7 +85,8 @@ class PlannedNetworks:
 
         Args:
             engine: `functional` (results), `rtl` (the system's Verilog) or `timed` (a model of its units in time).
-            alone: run the programs of the best single accelerators, too, where the engine counts cycles and rates do not decide when runs begin.
+            alone: run the programs of the best single accelerators, too, where the engine counts cycles and rates do not decide when runs
+                begin; what was `profiled` is not run again.
             seed: of random weights and inputs.
             report: told how building a simulator goes on.
 
@@ -93,18 +95,15 @@ class PlannedNetworks:
         from baco.compiler.network.quantise import quantise_inputs
         from baco.compiler.network.reference import reference
         from baco.exploration.measure.program_job import other_inputs
-        from baco.exploration.systems.measured import replay_plan
 
-        plan, first = self.plan, self.plan.system.accelerators[0]
+        plan = self.plan
         plan.system.clock_mhz  # noqa: B018  raises where they differ
-        known: dict[str, NetworkUnit] = {}
-        for name in self.networks:
-            if name not in known:
-                request = NetworkRequest(name, first, layers=self.layers, seed=seed, compare=False)
-                known[name] = prepare_network(request)
+        known = _prepared(self.networks, plan.system, self.layers, seed=seed)
         own = {name: profile(unit.network, plan.system) for name, unit in known.items()}
         profiles = tuple(own[name] for name in self.networks)
         if all(new.steps == old.steps for new, old in zip(profiles, plan.profiles, strict=True)):
+            same = zip(plan.profiles, profiles, strict=True)
+            profiles = tuple(replace(old, fused=new.fused, lowered=new.lowered) for old, new in same)
             plan = replace(plan, profiles=profiles)
         else:  # numbers decided what is done how
             plan = plan_system(
@@ -118,7 +117,10 @@ class PlannedNetworks:
             data.append((inputs, reference(unit.network, inputs)))
         alone_ns: dict[str, float] = {}
         if alone and engine != "functional" and plan.mix.hyperperiod_ns is None:
-            alone_ns = self._alone(plan, [known[name] for name in self.networks], engine, report)
+            if self.profiled is not None:
+                alone_ns = {name: ns for name, (ns, _) in plan.alone().items()}
+            else:
+                alone_ns = self._alone(plan, [known[name] for name in self.networks], engine, report)
         measured = replay_plan(plan, data, engine, alone_ns=alone_ns, report=report)
         return replace(self, plan=plan, measured=measured)
 
@@ -162,7 +164,7 @@ class PlannedNetworks:
         rows = None if self.cuts is None else [{**one._asdict(), "seconds": one.seconds} for one in self.cuts]
         ran = None if self.measured is None else self.measured.record()
         cut = None if self.cut is None else self.cut.groups
-        return self.plan.record() | {"measured": ran, "cuts": rows, "cut": cut}
+        return self.plan.record() | {"profiled": self.profiled, "measured": ran, "cuts": rows, "cut": cut}
 
     def write(self, folder: str | Path) -> list[Path]:
         """`plan.json` and `plan.html`. Raises StorageError where they cannot be written."""
@@ -183,8 +185,10 @@ def plan(
     objective: Objective = "makespan",
     layers: int | None = None,
     seconds: float = 20.0,
+    profiled: str | None = None,
     cloud: str | None = None,
     link: str | None = None,
+    report: Callable[[str], None] | None = None,
 ) -> PlannedNetworks:
     """Which unit of a system runs which operators of some networks when, as predicted.
 
@@ -194,7 +198,9 @@ def plan(
         objective: what there is least of once deadlines are met: `makespan` or `energy`.
         layers: run repeated blocks only so many times.
         seconds: that solvers of integer programs have.
+        profiled: the engine, `timed` or `rtl`, that measures every group in each accelerator's own program first; by default all is predicted.
         cloud, link: an accelerator behind a link, and the link as `MB/s,ms,W`: the one network is cut between the system and it, too.
+        report: told how building a simulator goes on.
 
     Raises InputError for what is malformed or does not go together, InfeasibleError for what no unit can compute.
     """
@@ -206,8 +212,18 @@ def plan(
     system = _system(units)
     sent = None if link is None else LinkModel.parse(link)
     behind = None if cloud is None else _system([cloud])
-    sketches = {name: sketch(load_network(name), layers) for name, _ in asked}
-    known = {name: profile(one, system) for name, one in sketches.items()}
+    names = tuple(name for name, _ in asked)
+    integers: dict[str, NetworkUnit] = {}
+    if profiled is None:
+        sketches = {name: sketch(load_network(name), layers) for name in names}
+        known = {name: profile(own, system) for name, own in sketches.items()}
+    else:
+        integers = _prepared(names, system, layers, seed=0)
+        known = {
+            name: measured_profile(own.network, own.data, system, profiled, report)
+            for name, own in integers.items()
+        }
+        sketches = {name: own.network for name, own in integers.items()}
     made = plan_system(
         [known[name] for name, _ in asked],
         [one for _, one in asked],
@@ -216,10 +232,20 @@ def plan(
         seconds=seconds,
     )
     if behind is None or sent is None:
-        return PlannedNetworks(made, tuple(name for name, _ in asked), layers, seconds)
-    (name, _), *_ = asked
-    cuts = _cuts(sketches[name], system, behind, sent)
-    return PlannedNetworks(made, (name,), layers, seconds, cuts)
+        return PlannedNetworks(made, names, layers, seconds, profiled)
+    cuts = _cuts(sketches[names[0]], system, behind, sent)
+    return PlannedNetworks(made, names, layers, seconds, profiled, cuts)
+
+
+def _prepared(
+    names: Sequence[str], system: System, layers: int | None, *, seed: int
+) -> dict[str, NetworkUnit]:
+    """Networks in integers, with data."""
+    first = system.accelerators[0]
+    return {
+        name: prepare_network(NetworkRequest(name, first, layers=layers, seed=seed, compare=False))
+        for name in dict.fromkeys(names)
+    }
 
 
 def _cuts(network: Any, system: System, behind: System, link: LinkModel) -> list[LinkSplit]:

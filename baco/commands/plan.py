@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from baco.exploration.systems.measured import MeasuredPlan
 
 
+class ProfileEngine(StrEnum):
+    """What measures groups."""
+
+    RTL = "rtl"
+    TIMED = "timed"
+
+
 class ReplayEngine(StrEnum):
     """What runs plans."""
 
@@ -56,6 +63,7 @@ def plan(
     objective: PlanObjective = PlanObjective.MAKESPAN,
     layers: Count | None = None,
     seconds: Annotated[float, typer.Option(min=0.1, max=3600)] = 20.0,
+    profile: ProfileEngine | None = None,
     replay: ReplayEngine | None = None,
     cloud: str | None = None,
     link: str | None = None,
@@ -73,6 +81,7 @@ def plan(
         objective: What there is least of, once all deadlines are met.
         layers (N): Run repeated blocks only so many times.
         seconds: That the solvers have.
+        profile (ENGINE): Measure every group in each accelerator's own program on this engine (rtl, timed), where it is predicted without.
         replay (ENGINE): Run the plan, one program for all units, compare every operator's results, and with an engine that counts cycles
             (rtl, timed) show predicted and measured times side by side; without rates, the best single accelerators' own programs, too.
         cloud (ACCELERATOR): With --link: cut the one network between the system and this machine, too.
@@ -85,17 +94,23 @@ def plan(
 
     if out is not None:
         output_folder(out)
+
+    def told(text: str) -> None:
+        stderr().print(one_line(text), highlight=False)
+
     made = plan_networks(
         network,
         unit,
         objective=objective.value,
         layers=layers,
         seconds=seconds,
+        profiled=None if profile is None else profile.value,
+        report=told,
         cloud=cloud,
         link=link,
     )
     if replay is not None:
-        made = made.replay(replay.value, report=lambda text: stderr().print(one_line(text), highlight=False))
+        made = made.replay(replay.value, report=told)
     paths = [] if out is None else made.write(out)
     if json:
         print_json(made.record())

@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from baco.accel.config import Accelerator
+from baco.accel.system import System
+from baco.compiler.network.graph import QuantisedNetwork
+from baco.compiler.network.program import compile_network
 from baco.compiler.network.system_program import (
     SystemProgram,
     SystemRun,
@@ -18,9 +22,10 @@ from baco.compiler.network.system_program import (
 )
 from baco.exploration.systems.system_plan import SystemPlan
 from baco.exploration.systems.timetable import orderly
+from baco.exploration.systems.unit_profile import SLOWER, MeasuredStep, UnitProfile, profile
 from baco.sim.engines.program import run_program
-from baco.sim.job import Limits, Simulation
-from baco.sim.network.run import Watched
+from baco.sim.job import Limits, MainMemory, Simulation
+from baco.sim.network.run import Watched, run_network
 
 Array = np.ndarray[Any, Any]
 #: Of a run of a network: what its inputs hold and what its values must be, by name.
@@ -96,6 +101,52 @@ class MeasuredPlan:
                 for start, end in zip(self.starts_ns, self.finishes_ns, strict=True)
             ],
         }
+
+
+def queued_cycles(system: System, latency: int) -> float:
+    """That a request waits at the channel behind those of another unit that moves all it can: what is in flight, less what the latency of
+    memory covers."""
+    in_flight = max(one.dma_requests * one.dma_max_bytes for one in system.accelerators)
+    return max(0.0, in_flight / system.dram_bytes_per_cycle - latency)
+
+
+def measured_profile(
+    network: QuantisedNetwork,
+    data: Mapping[str, Array],
+    system: System,
+    engine: str,
+    report: Callable[[str], None] | None = None,
+) -> UnitProfile:
+    """A network's groups on the units of a system, as they were measured in its own program for every accelerator.
+
+    Args:
+        data: what its inputs hold, by value.
+        engine: that counts cycles.
+    """
+
+    def measure(accelerator: Accelerator) -> list[MeasuredStep]:
+        built, bandwidth = compile_network(network, accelerator, data=data), accelerator.dram_bytes_per_cycle
+        latency = MainMemory().latency_cycles
+        usual, slower, later = (
+            run_network(built, engine=engine, report=report, memory=memory).steps
+            for memory in (
+                MainMemory(bytes_per_cycle=bandwidth),
+                MainMemory(bytes_per_cycle=bandwidth * SLOWER),
+                MainMemory(bytes_per_cycle=bandwidth, latency_cycles=2 * latency),
+            )
+        )
+        queue = queued_cycles(system, latency)
+        return [
+            MeasuredStep(
+                step.cycles,
+                step.dram_bytes,
+                (slow.cycles - step.cycles) / (1 / SLOWER - 1)
+                + (late.cycles - step.cycles) / latency * queue,
+            )
+            for step, slow, late in zip(usual, slower, later, strict=True)
+        ]
+
+    return profile(network, system, measure)
 
 
 def compile_plan(plan: SystemPlan, data: Sequence[RunData]) -> tuple[SystemProgram, list[int]]:

@@ -143,6 +143,7 @@ def mix(profiles: Sequence[UnitProfile], demands: Sequence[Demand], system: Syst
         edges,
         energies=np.concatenate([one.energies for one in parts]),
         shared=np.concatenate([one.shared for one in parts], axis=1),
+        exposed=np.concatenate([one.exposed for one in parts], axis=1),
         ready=np.concatenate(ready),
         deadlines=np.concatenate(deadlines),
         static=static_pj_per_ns(system),

@@ -41,6 +41,8 @@ class TaskGraph:
         energies: (n, U) of a task, without what the system takes by itself; empty: 0.
         per_byte: (U, U) time that a byte takes from a producer's unit to a consumer's; empty: 0, all units share one memory.
         shared: (S, n, U) time that a task needs of each shared resource, at most the task's own; empty: no such resource.
+        exposed: (S, n, U) time that a task takes longer where another one takes all that it can of a resource; empty: 0, as long as that
+            leaves enough.
         ready: (n, U) before which no task begins; empty: 0.
         deadlines: (n,) until which tasks end; empty: infinite.
         static: energy that the system takes by itself, a unit of time.
@@ -55,6 +57,7 @@ class TaskGraph:
     energies: Floats = field(default_factory=_none)
     per_byte: Floats = field(default_factory=_none)
     shared: Floats = field(default_factory=_none)
+    exposed: Floats = field(default_factory=_none)
     ready: Floats = field(default_factory=_none)
     deadlines: Floats = field(default_factory=_none)
     static: float = 0.0
@@ -65,12 +68,13 @@ class TaskGraph:
             "energies": np.zeros((tasks, units)),
             "per_byte": np.zeros((units, units)),
             "shared": np.zeros((0, tasks, units)),
+            "exposed": np.zeros((len(self.shared), tasks, units)),
             "ready": np.zeros((tasks, units)),
             "deadlines": np.full(tasks, math.inf),
         }.items():
             if not getattr(self, name).size:
                 object.__setattr__(self, name, empty)
-            assert name == "shared" or getattr(self, name).shape == empty.shape, name
+            assert name in ("shared", "exposed") or getattr(self, name).shape == empty.shape, name
         assert all(producer < consumer for producer, consumer in self.edges), (
             "tasks come behind what they need"
         )
@@ -149,6 +153,7 @@ class TaskGraph:
             edges=inner,
             per_byte=self.per_byte,
             shared=self.shared[:, tasks],
+            exposed=self.exposed[:, tasks],
             ready=ready,
             deadlines=self.deadlines[tasks],
             static=self.static,

@@ -1,8 +1,9 @@
 """When tasks run on units: orders carried out, with what tasks of different units take from each other.
 
-Tasks that run at the same time and together need more of a shared resource than there is slow down alike: each runs at one over the
-largest sum of shares among the resources that it needs (a task's share is its need over its time). So a shared resource never gives
-more than it has, and no lower bound of the problem without sharing, or of the load of a resource, is undercut.
+Tasks that run at the same time and need a shared resource hold each other up, each in proportion to the share that the others need (need
+over time) and to its own exposure: nothing where it works while it waits. Tasks that then still need more together than there is slow
+down alike. So a shared resource never gives more than it has, and no lower bound of the problem without sharing, or of the load of a
+resource, is undercut.
 """
 
 from __future__ import annotations
@@ -216,8 +217,14 @@ class _Activities:
                 self.waits[behind] += 1
         self._shares = [
             [
-                (resource, need / self.times[task])
-                for resource, need in enumerate(graph.shared[:, task, units[task]].tolist())
+                (resource, need / self.times[task], exposed / self.times[task])
+                for resource, (need, exposed) in enumerate(
+                    zip(
+                        graph.shared[:, task, units[task]].tolist(),
+                        graph.exposed[:, task, units[task]].tolist(),
+                        strict=True,
+                    )
+                )
                 if need > 0
             ]
             for task in range(tasks)
@@ -267,11 +274,19 @@ class _Activities:
 
     def _rates(self, running: list[int]) -> dict[int, float]:
         """How much of its time alone each activity gets done in a unit of time."""
-        asked: dict[int, float] = {}
+        wanted: dict[int, float] = {}
         for activity in running:
-            for resource, share in self._shares[activity]:
-                asked[resource] = asked.get(resource, 0.0) + share
+            for resource, share, _ in self._shares[activity]:
+                wanted[resource] = wanted.get(resource, 0.0) + share
+        rates, asked = {}, dict.fromkeys(wanted, 0.0)
+        for activity in running:
+            longer = sum(
+                exposed * (wanted[resource] - share) for resource, share, exposed in self._shares[activity]
+            )
+            rates[activity] = 1 / (1 + max(0.0, longer))
+            for resource, share, _ in self._shares[activity]:
+                asked[resource] += share * rates[activity]
         return {
-            activity: 1 / max((1.0, *(asked[resource] for resource, _ in self._shares[activity])))
-            for activity in running
+            activity: rate / max((1.0, *(asked[resource] for resource, *_ in self._shares[activity])))
+            for activity, rate in rates.items()
         }

@@ -1,4 +1,4 @@
-"""What every group of a network takes on every unit of a system, as predicted.
+"""What every group of a network takes on every unit of a system, as predicted or as measured of each unit's own program.
 
 A unit is a core with an accelerator, or a core alone. A network is lowered for each of them as it is compiled; its groups are the least
 sets of operators that no unit takes apart, since some run several operators as one. What a group takes is the sum of its steps'
@@ -7,15 +7,18 @@ included.
 
 All units work on one main memory: a group's operands come from there and its results go there, which is part of what it takes, by an
 accelerator's DMA or a core's cache lines. So a result costs a group on another unit nothing beyond that. What tasks on different units
-share is the channel of main memory: bytes over the largest of the units' rates.
+share is the channel of main memory: bytes over the largest of the units' rates. What a task takes longer because of others is what
+predictions say of a channel that moves two thirds as many bytes a cycle. Measurements also say what each cycle of latency costs, since
+requests wait behind what other units have in flight; predictions leave that out.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,6 +38,8 @@ from baco.compiler.ops.operator import itemsize
 from baco.exploration.cost.schedules import schedule_costs
 from baco.exploration.systems.task_graph import Edge, TaskGraph
 
+#: Of a channel for which predictions or measurements say how much longer steps take: what it moves less than there is.
+SLOWER = 2 / 3
 #: The resources that tasks share, in the order of `TaskGraph.shared`.
 SHARED = ("memory channel",)
 
@@ -84,19 +89,41 @@ class UnitProfile:
 
 @dataclass(frozen=True)
 class _Part:
-    """Of a step's operators: its number, time and what it needs of the memory channel (nanoseconds), energy (picojoules)."""
+    """Of a step's operators: its number, time, what it needs of the memory channel and how much longer it would take if another unit moved
+    all it can (nanoseconds), energy (picojoules)."""
 
     step: int
     operators: frozenset[str]
     time: float
     memory: float
+    exposed: float
     energy: float
 
 
-def profile(network: QuantisedNetwork, system: System) -> UnitProfile:
-    """Raises InfeasibleError for a network that one of the accelerators' programs cannot compute."""
+class MeasuredStep(NamedTuple):
+    """Cycles that a step of a program took, bytes that the accelerator moved meanwhile, and cycles that it would take longer if another unit
+    moved all it can."""
+
+    cycles: float
+    dram_bytes: float
+    exposed: float
+
+
+#: What every step of a network's program for an accelerator took.
+MeasureSteps = Callable[[Accelerator], Sequence[MeasuredStep]]
+
+
+def profile(network: QuantisedNetwork, system: System, measure: MeasureSteps | None = None) -> UnitProfile:
+    """The network's groups on the units of a system.
+
+    Args:
+        measure: runs its program for an accelerator; by default times are predicted. What a core alone takes is predicted in any case.
+
+    Raises InfeasibleError for a network that one of the accelerators' programs cannot compute.
+    """
     network = fused_elements(network)  # as every program has it
     known: dict[str, LoweredNetwork] = {}
+    measured: dict[str, Sequence[MeasuredStep]] = {}
     lowered, programs = [], []
     for unit in system.units:
         machine = unit.accelerator or system.accelerators[0]
@@ -104,11 +131,27 @@ def profile(network: QuantisedNetwork, system: System) -> UnitProfile:
         if key not in known:
             known[key] = _lower(network, machine, accelerator=unit.accelerator is not None)
         lowered.append(known[key])
-        whole = unit.accelerator is not None
-        programs.append(list(_parts(known[key], machine, channel_gb_s(system), whole=whole)))
+        parts = list(_parts(known[key], machine, channel_gb_s(system), whole=unit.accelerator is not None))
+        if measure is not None and unit.accelerator is not None:
+            if key not in measured:
+                measured[key] = measure(machine)
+            parts = [
+                replace(
+                    part,
+                    time=took.cycles * 1e3 / machine.clock_mhz,
+                    # bytes of the core's cache are predicted
+                    memory=max(part.memory, took.dram_bytes / channel_gb_s(system)),
+                    exposed=took.exposed * 1e3 / machine.clock_mhz,
+                )
+                for part, took in zip(parts, measured[key], strict=True)
+            ]
+        programs.append(parts)
     groups = _groups(network, lowered, programs)
     place = {name: at for at, names in enumerate(groups) for name in names}
-    time, memory, energy = (np.full((len(groups), len(system.units)), np.inf) for _ in range(3))
+    tables = {
+        name: np.full((len(groups), len(system.units)), np.inf)
+        for name in ("time", "memory", "exposed", "energy")
+    }
     steps: list[list[tuple[int, ...]]] = [[() for _ in system.units] for _ in groups]
     for unit_at, parts in enumerate(programs):
         computed = {name for part in parts for name in part.operators}
@@ -116,16 +159,18 @@ def profile(network: QuantisedNetwork, system: System) -> UnitProfile:
             if not computed.issuperset(groups[at]):
                 continue  # a core alone has no function for some
             steps[at][unit_at] = tuple(part.step for part in own)
-            for table, name in ((time, "time"), (memory, "memory"), (energy, "energy")):
+            for name, table in tables.items():
                 table[at, unit_at] = sum(getattr(part, name) for part in own)
-    able = np.isfinite(time)
+    time, able = tables["time"], np.isfinite(tables["time"])
+    memory = np.where(able, np.minimum(tables["memory"], time), 0.0)
     graph = TaskGraph(
         tuple(_label(names) for names in groups),
         tuple(unit.name for unit in system.units),
         time,
         _edges(network, place),
-        energies=np.where(able, energy, 0.0),
-        shared=np.where(able, np.minimum(memory, time), 0.0)[None],
+        energies=np.where(able, tables["energy"], 0.0),
+        shared=memory[None],
+        exposed=np.where(able, np.maximum(tables["exposed"], 0.0), 0.0)[None],
         static=static_pj_per_ns(system),
     )
     alone_ns, alone_pj = {}, {}
@@ -170,7 +215,11 @@ def _parts(lowered: LoweredNetwork, machine: Accelerator, channel: float, *, who
     of_layer = dict(zip(codes, layers, strict=True))
     ns, rate = 1e3 / machine.clock_mhz, channel_bytes_per_cycle(machine)
     costs, operators = predict_steps(lowered, machine), _operators_of(lowered, whole=whole)
-    for number, (step, cost, names) in enumerate(zip(lowered.steps, costs, operators, strict=True)):
+    narrow = machine.model_copy(update={"dram_bytes_per_cycle": machine.dram_bytes_per_cycle * SLOWER})
+    slower = predict_steps(lowered, narrow)
+    for number, (step, cost, slow, names) in enumerate(
+        zip(lowered.steps, costs, slower, operators, strict=True)
+    ):
         moved, energy = cost.dram_bytes, cost.energy_pj(machine) - machine.static_pj(cost.cycles)
         if step.function in of_layer:
             layer = of_layer[step.function]
@@ -178,7 +227,8 @@ def _parts(lowered: LoweredNetwork, machine: Accelerator, channel: float, *, who
             moved, energy = terms["memory"] * rate, layer.energy_pj - layer.static_pj
         elif not step.accelerator:
             moved = host_misses(lowered, step) * LINE_BYTES
-        yield _Part(number, names, cost.cycles * ns, moved / channel, energy)
+        exposed = (slow.cycles - cost.cycles) / (1 / SLOWER - 1) * ns
+        yield _Part(number, names, cost.cycles * ns, moved / channel, exposed, energy)
 
 
 def _operators_of(lowered: LoweredNetwork, *, whole: bool) -> list[frozenset[str]]:

@@ -17,7 +17,8 @@ void require(bool holds, const char* what) {
 }  // namespace
 
 Dram::Dram(Memory& memory, const DramOptions& options, unsigned beat_bytes)
-    : memory_(memory), options_(options), beat_bytes_(beat_bytes), random_(options.stall_seed) {
+    : memory_(memory), options_(options), beat_bytes_(beat_bytes), random_(options.stall_seed),
+      channel_free_(options.channel ? options.channel : std::make_shared<double>(0)) {
   require(options.bytes_per_cycle > 0, "memory bandwidth must be positive");
   require(power_of_two(options.burst_bytes) && options.burst_bytes <= 4096,
           "memory bursts must be a power of two of at most 4096 bytes");
@@ -36,8 +37,8 @@ Dram::Dram(Memory& memory, const DramOptions& options, unsigned beat_bytes)
 double Dram::channel(double from, uint64_t address, unsigned bytes, bool write) {
   const uint64_t burst = options_.burst_bytes;
   const uint64_t first = address & ~(burst - 1), last = (address + bytes + burst - 1) & ~(burst - 1);
-  const double start = std::max(from, channel_free_), length = static_cast<double>(last - first) / options_.bytes_per_cycle;
-  channel_free_ = start + length;
+  const double start = std::max(from, *channel_free_), length = static_cast<double>(last - first) / options_.bytes_per_cycle;
+  *channel_free_ = start + length;
   busy_ += length;
   statistics_.channel_busy_cycles = static_cast<uint64_t>(std::llround(busy_));
   (write ? statistics_.dram_write_bytes : statistics_.dram_read_bytes) += last - first;
@@ -156,7 +157,7 @@ void Dram::write(uint64_t address, const uint8_t* data, uint64_t mask) {
       done = std::max(done, touch(from, address + first, true));
     } else {
       channel(static_cast<double>(now_), address + first, end - first, true);
-      done = std::max(done, channel_free_);
+      done = std::max(done, *channel_free_);
     }
   }
   last_ack_ = std::max(done, last_ack_);  // acknowledgements keep the order of the writes

@@ -10,6 +10,7 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "memory.h"
@@ -31,6 +32,8 @@ struct DramOptions {
   // for tests, which want every order in which things can happen.
   unsigned stall_percent = 0;
   uint64_t stall_seed = 0;
+  // When the channel is free, where several ports share it (in the same cycles); its own without.
+  std::shared_ptr<double> channel = nullptr;
 };
 
 struct DramStatistics {
@@ -110,7 +113,8 @@ class Dram {
   uint64_t now_ = 0, touches_ = 0, random_;
   unsigned stalls_ = 0;  // one bit each
   bool beat_shown_ = false, tolerant_ = false;
-  double channel_free_ = 0, port_free_ = 0, busy_ = 0, last_ack_ = 0;
+  std::shared_ptr<double> channel_free_;
+  double port_free_ = 0, busy_ = 0, last_ack_ = 0;
   std::deque<Read> reads_;
   std::deque<double> writes_;  // when each is acknowledged
   std::vector<Line> lines_;    // sets * ways

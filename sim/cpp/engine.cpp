@@ -211,9 +211,9 @@ std::vector<std::unique_ptr<Engine>> make_engines(const Options& options, const 
     for (size_t unit = 0; unit < units.size(); ++unit)
       if (units[unit].accelerator) configs.push_back(units[unit]), own.push_back(logs[unit]);
     devices = RtlDevice::of_system(configs, memory, own, options.rtl);
-  } else if (units.size() > 1 && options.engine != "functional") {
-    throw std::runtime_error("systems of several units have no engine " + options.engine);
   }
+  Options shared = options;
+  if (units.size() > 1) shared.rtl.dram.channel = std::make_shared<double>(0);
   auto next = devices.begin();
   for (size_t unit = 0; unit < units.size(); ++unit) {
     if (!units[unit].accelerator)
@@ -221,7 +221,7 @@ std::vector<std::unique_ptr<Engine>> make_engines(const Options& options, const 
     else if (!devices.empty())
       engines.push_back(std::make_unique<RtlEngine>(std::move(*next++), true));
     else
-      engines.push_back(make_engine(options, units[unit], memory, *logs[unit]));
+      engines.push_back(make_engine(shared, units[unit], memory, *logs[unit]));
   }
   return engines;
 }

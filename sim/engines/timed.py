@@ -15,7 +15,9 @@ class TimedEngine:
         """As `Engine.check`. Raises InfeasibleError for an accelerator that the model does not cover."""
         if job.recording.waves is not None:
             raise InputError("the timed model has no waveforms", hint="take --engine rtl")
-        check_timed(job.accelerator)
+        for unit in job.units:
+            if unit.accelerator is not None:
+                check_timed(unit.accelerator)
         check_functional(job)
 
     def run(self, job: Job) -> Simulation:

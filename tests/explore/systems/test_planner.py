@@ -141,3 +141,11 @@ def test_what_tasks_share_slows_them_down() -> None:
 def test_a_task_for_no_unit_is_named() -> None:
     with pytest.raises(InfeasibleError, match="no unit of the system can run task1"):
         two([[1.0, 1.0], [math.inf, math.inf]])
+
+
+def test_what_tasks_wait_for_at_a_resource_is_their_own_exposure() -> None:
+    """The first needs a tenth of it and would take 5 longer if the other took all; that takes 0.6: 3 longer. The other works meanwhile."""
+    times = np.array([[10.0, math.inf], [math.inf, 20.0]])
+    shares = np.array([[[1.0, 0.0], [0.0, 12.0]]])
+    graph = two(times.tolist(), shared=shares, exposed=np.array([[[5.0, 0.0], [0.0, 0.0]]]))
+    assert replay(graph, dispatch(graph, [0, 1], [0, 1])).finishes == pytest.approx((13.0, 20.0))

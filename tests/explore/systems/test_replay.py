@@ -11,6 +11,7 @@ from graphlib import TopologicalSorter
 import numpy as np
 import pytest
 
+import baco
 from baco.accel.system import System
 from baco.compiler.network import system_program
 from baco.compiler.network.quantise import quantise, quantise_inputs
@@ -157,3 +158,16 @@ def test_deadlines_hold_where_they_are_planned() -> None:
     assert len(plan.mix.runs) == 3
     for run in plan.mix.runs:
         assert min(measured.starts_ns[task] for task in run.tasks) >= run.begin_ns
+
+
+def test_a_plan_of_measured_groups_takes_what_it_says() -> None:
+    """By the model of the units in time: the programs of single units are measured, the plan of both is not."""
+    units = ["gemmini-default,dim=8", "gemmini-default,dim=4"]
+    made = baco.plan(["resnet18:image=32@runs=2"], units, profiled="timed", seconds=1.0).replay("timed")
+    assert made.measured is not None
+    right(made.measured)
+    assert abs(made.measured.error) < 0.05
+    assert made.measured.speedup is not None
+    assert made.measured.speedup[1] > 1
+    assert made.makespan_ms == made.plan.timetable.makespan * 1e-6
+    assert list(made.groups.columns[-2:]) == ["measured_start_ms", "measured_end_ms"]

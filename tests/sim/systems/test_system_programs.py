@@ -47,7 +47,7 @@ def run_pipeline(folder: Path, engine: str, **settings: object) -> tuple[Simulat
     return done, np.stack([np.frombuffer(dump, np.int8).reshape(4, 4) for dump in done.memory_dumps])
 
 
-@pytest.mark.parametrize("engine", ["functional", "rtl"])
+@pytest.mark.parametrize("engine", ["functional", "timed", "rtl"])
 def test_harts_hand_results_of_their_accelerators_to_each_other(tmp_path: Path, engine: str) -> None:
     done, (c0, c1, d) = run_pipeline(tmp_path, engine)
     a, b0, b1 = small_matrices(1).astype(int)
