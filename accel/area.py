@@ -72,6 +72,8 @@ TABLE_ENTRIES, TABLE_BITS = 256, 16
 _STRUCTURAL = tuple(name for name, value in vars(Configuration).items() if isinstance(value, property))
 #: They alone: what is equal in these has the same logic.
 _Structure: Any = namedtuple("_Structure", _STRUCTURAL)  # type: ignore[misc]
+#: Width of a main-memory address.
+_ADDRESS_BITS = 40
 #: Words of a memory that is almost all periphery, see `AreaLaw.bank_bit_mm2`.
 _PERIPHERY_WORDS = 64
 
@@ -239,6 +241,34 @@ def _prices() -> dict[str, float]:
         name: logic_scale() * _cells_mm2({quantity: law[quantity].get(name, 0.0) for quantity in CELLS_UM2})
         for name in names
     }
+
+
+def arbiter_counts(units: int, dma_bits: int, reads: int, writes: int) -> dict[str, float]:
+    """Of a system's arbiter (accel/rtl/baco_memory_arbiter.v), by quantity of the structure law.
+
+    Args:
+        units: that have a memory port.
+        dma_bits: width of the ports.
+        reads, writes: requests and beats that its queues hold.
+
+    What selects one of several words is made of gates there, and counted as the multiplexers that they replace.
+    """
+    queues = reads * (units + 8) + writes * units
+    counters = sum(2 * max(1, (depth - 1).bit_length()) + depth.bit_length() for depth in (reads, writes))
+    selected = (_ADDRESS_BITS + 3) + (_ADDRESS_BITS + dma_bits + dma_bits // 8) + _ADDRESS_BITS
+    return {
+        "register_bits": queues + counters + 2 * (units + 1) + 8 + _ADDRESS_BITS,
+        "partial_products": 0,
+        "adder_bits": 2 * _ADDRESS_BITS + 8 + 2 * counters,
+        "multiplexer_bits": queues + (units - 1) * selected,
+    }
+
+
+def cells_mm2(counts: Mapping[str, float], um2: Mapping[str, float] | None = None) -> float:
+    """Area of counts by quantity, mm2, where one of each takes `um2`; by default as the published areas have it."""
+    if um2 is None:
+        return float(logic_scale() * _cells_mm2(counts))
+    return sum(area * counts[name] for name, area in um2.items()) * 1e-6
 
 
 def _logic_mm2(configuration: Configuration, reference: Configuration, dim: Any) -> Any:

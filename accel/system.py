@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
+from baco.accel.area import arbiter_counts, cells_mm2
 from baco.accel.config import Accelerator
+from baco.accel.technology import technology
 from baco.common.errors import InputError
 from baco.common.provenance import stable_hash
 
@@ -101,6 +103,36 @@ class System:
     def dram_bytes_per_cycle(self) -> float:
         """Bandwidth of the channel: the most that any accelerator is told of."""
         return max(accelerator.dram_bytes_per_cycle for accelerator in self.accelerators)
+
+    @property
+    def reads_in_flight(self) -> int:
+        """Read requests of all accelerators together that may be under way at a time."""
+        return sum(accelerator.dma_requests for accelerator in self.accelerators)
+
+    @property
+    def writes_in_flight(self) -> int:
+        """Likewise, beats of writes."""
+        return sum(
+            accelerator.dma_requests * accelerator.dma_max_bytes * 8 // accelerator.dma_bits
+            for accelerator in self.accelerators
+        )
+
+    @property
+    def arbiter_mm2(self) -> float:
+        """Area of what is before the memory port, in the first accelerator's technology."""
+        first = self.accelerators[0]
+        counts = arbiter_counts(
+            len(self.accelerators), first.dma_bits, self.reads_in_flight, self.writes_in_flight
+        )
+        silicon = technology(first.technology)
+        return cells_mm2(counts, silicon.logic_um2 if silicon.measured else None)
+
+    @property
+    def area_mm2(self) -> float:
+        """Predicted area of the accelerators and what is before their memory port, the memory interface once, without the cores."""
+        interfaces = [accelerator.memory_mm2 for accelerator in self.accelerators]
+        own = sum(accelerator.area_mm2 for accelerator in self.accelerators)
+        return own - sum(interfaces) + max(interfaces) + self.arbiter_mm2
 
     @property
     def config_hash(self) -> str:

@@ -1,7 +1,7 @@
 """Verilog of a system: its accelerators, an arbiter before their one memory port, and around them the module `baco_system`.
 
 Equal modules of different accelerators are there once. One that differs, by what a configuration turns off or by constants, has a
-number behind its name: `baco_execute_2`, as have all that contain it.
+number behind its name, `_2` and so on, as have all that contain it.
 """
 
 from __future__ import annotations
@@ -212,11 +212,6 @@ def _top(system: System) -> str:
         f"  wire [{count * int(widths.get(width, width)) - 1}:0] unit_{name};"
         for name, (_, width) in MEMORY_PORTS.items()
     ]
-    reads = sum(accelerator.dma_requests for accelerator in system.accelerators)
-    writes = sum(
-        accelerator.dma_requests * accelerator.dma_max_bytes * 8 // dma_bits
-        for accelerator in system.accelerators
-    )
     arbiter = [f".{name}({name})" for name in ("clock", "reset", *MEMORY_PORTS)]
     arbiter += [f".unit_{name}(unit_{name})" for name in MEMORY_PORTS]
     return "\n".join(
@@ -226,8 +221,8 @@ def _top(system: System) -> str:
             ",\n".join(["    input wire clock", "    input wire reset", *ports, *memory]),
             ");",
             *wires,
-            f"  {ARBITER} #(.UNITS({count}), .ADDR_BITS({ADDRESS_BITS}), .DMA_BITS({dma_bits}), .READS({reads}),"
-            f" .WRITES({writes})) arbiter (",
+            f"  {ARBITER} #(.UNITS({count}), .ADDR_BITS({ADDRESS_BITS}), .DMA_BITS({dma_bits}), .READS({system.reads_in_flight}),"
+            f" .WRITES({system.writes_in_flight})) arbiter (",
             ",\n".join("      " + ", ".join(arbiter[n : n + 4]) for n in range(0, len(arbiter), 4)) + ");",
             *instances,
             "endmodule",
