@@ -7,13 +7,15 @@ knowledge of the sources is used. (Pyverilog only reads here: what it writes is 
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from baco.accel.config import Accelerator
+from baco.accel.system import System
 from baco.accel.verilog.expression import evaluate
 from baco.accel.verilog.generate import TOP, rtl_parameters
 from baco.common.errors import BacoError, InputError
@@ -221,6 +223,23 @@ def discrepancies(hierarchy: Hierarchy, accelerator: Accelerator) -> list[str]:
         count = hierarchy.modules.get(module, 0)
         if count != wanted:
             found.append(f"there should be {int(wanted)} of the module {module}, not {count}")
+    return found
+
+
+def system_discrepancies(hierarchy: Hierarchy, system: System) -> list[str]:
+    """As `discrepancies` of each accelerator of a system, in which modules of one name may have numbers behind it."""
+    found = []
+    for number, unit in enumerate(system.units):
+        place = f"{hierarchy.top.path}.unit{number}"
+        inside = tuple(
+            replace(one, module=re.sub(r"_\d+$", "", one.module))
+            for one in hierarchy.instances
+            if one.path == place or one.path.startswith(f"{place}.")
+        )
+        if unit.accelerator is not None:
+            found += discrepancies(Hierarchy(inside), unit.accelerator)
+        elif inside:
+            found.append(f"{place}: the unit has no accelerator")
     return found
 
 

@@ -1,19 +1,30 @@
-"""`baco rtl`: the Verilog of an accelerator, with its C header and a count of its structure."""
+"""`baco rtl`: the Verilog of an accelerator or a system, with a C header and a count of its structure."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from baco.cli.checked import Seed
-from baco.cli.compile_options import AcceleratorArgument
+from baco.cli.compile_options import ACCELERATOR_HELP
+from baco.cli.completions import accelerator_completions
 
 if TYPE_CHECKING:
     from baco.accel.config import Accelerator
+    from baco.accel.system import System
 
 
 def rtl(
-    accelerator: AcceleratorArgument,
+    accelerator: Annotated[
+        str,
+        typer.Argument(
+            metavar="ACCELERATOR|SYSTEM.yaml",
+            help=f"{ACCELERATOR_HELP} Or a file with `units`: a system.",
+            autocompletion=accelerator_completions,
+        ),
+    ],
     out: Path | None = None,
     header: Path | None = None,
     structure: Path | None = None,
@@ -27,6 +38,9 @@ def rtl(
     json: bool = False,
 ) -> None:
     """Write an accelerator as one self-contained Verilog file; its top module is baco_accelerator, on a bus baco_axi4.
+
+    Of a system, whose file has a list `units` of accelerators and cores without one (host), the top is baco_system: ports for the
+    commands of each unit, and one memory port.
 
     With --package, write all that a hardware team needs into a folder: Verilog in files, constraints, documents, a test for plain
     simulators, and a data sheet.
@@ -46,8 +60,10 @@ def rtl(
     """
     from baco.accel.bus import BUS_TOPS, bus_named
     from baco.accel.c_header import c_header
-    from baco.accel.presets import load_accelerator
+    from baco.accel.presets import is_system, load_accelerator, load_system
+    from baco.accel.system import System
     from baco.accel.verilog.generate import verilog
+    from baco.accel.verilog.system import SYSTEM_TOP, system_verilog
     from baco.common.errors import InputError
     from baco.common.files import atomic_write
     from baco.common.text import one_line
@@ -63,12 +79,19 @@ def rtl(
     if network or liberty or memories or seed:
         raise InputError("--network, --liberty, --memories and --seed belong to --package DIR")
     assert out is not None
-    configuration = load_accelerator(accelerator)
+    configuration: Accelerator | System
     reached_by = bus_named(bus)
-    text = verilog(configuration, bus=reached_by)
+    if is_system(accelerator):
+        if header is not None or reached_by != "rocc":
+            raise InputError("--header and --bus belong to a single accelerator, not to a system")
+        configuration, top = load_system(accelerator), SYSTEM_TOP
+        text = system_verilog(configuration)
+    else:
+        configuration, top = load_accelerator(accelerator), BUS_TOPS[reached_by]
+        text = verilog(configuration, bus=reached_by)
     atomic_write(out, text)
     summary: dict[str, Any] = {
-        "accelerator": configuration.name,
+        "system" if top == SYSTEM_TOP else "accelerator": configuration.name,
         "configuration_hash": configuration.config_hash,
         "verilog": str(out),
     }
@@ -76,11 +99,12 @@ def rtl(
         f"{one_line(str(out))}: {len(text.splitlines()):,} lines of Verilog, configuration {configuration.config_hash}"
     ]
     if header is not None:
+        assert not isinstance(configuration, System)
         atomic_write(header, c_header(configuration))
         summary["header"] = str(header)
         lines.append(f"{one_line(str(header))}: C header")
     if check:
-        counts = _check(configuration, text, BUS_TOPS[reached_by])
+        counts = _check(configuration, text, top)
         summary["instances"] = counts
         lines.append(
             f"checked: {len(counts)} modules, {sum(counts.values()):,} instances, all as the configuration says"
@@ -89,7 +113,7 @@ def rtl(
     if structure is not None:
         from baco.accel.verilog.structure import structure as count
 
-        report = count(text, BUS_TOPS[reached_by], note=lambda note: stderr().print(note))
+        report = count(text, top, note=lambda note: stderr().print(note))
         summary["structure"] = report.to_dict()
         atomic_write(structure, _document(configuration, summary["structure"]))
         lines.append(f"{one_line(str(structure))}: structure, by {report.yosys}")
@@ -138,10 +162,11 @@ def _package(
     console.print(f"data sheet: {one_line(str(folder / 'data_sheet.html'))}", highlight=False)
 
 
-def _check(configuration: Accelerator, text: str, top: str) -> dict[str, int]:
+def _check(configuration: Accelerator | System, text: str, top: str) -> dict[str, int]:
     """Number of instances by module. Raises BacoError naming everything that is wrong with the Verilog."""
+    from baco.accel.system import System
     from baco.accel.verilog.lint import lint, preprocess
-    from baco.accel.verilog.read_back import discrepancies, read_hierarchy
+    from baco.accel.verilog.read_back import discrepancies, read_hierarchy, system_discrepancies
     from baco.common.errors import BacoError
     from baco.sim.toolchain import toolchain
 
@@ -149,7 +174,10 @@ def _check(configuration: Accelerator, text: str, top: str) -> dict[str, int]:
     tools.need_verilator()
     problems = lint(text, tools.verilator, tools.verilator_root, top)
     hierarchy = read_hierarchy(preprocess(text, tools.verilator, tools.verilator_root), top)
-    problems += discrepancies(hierarchy, configuration)
+    if isinstance(configuration, System):
+        problems += system_discrepancies(hierarchy, configuration)
+    else:
+        problems += discrepancies(hierarchy, configuration)
     if problems:
         raise BacoError(
             "the Verilog is not what the configuration says:",
@@ -159,7 +187,7 @@ def _check(configuration: Accelerator, text: str, top: str) -> dict[str, int]:
     return hierarchy.modules
 
 
-def _document(configuration: Accelerator, structure: dict[str, Any]) -> str:
+def _document(configuration: Accelerator | System, structure: dict[str, Any]) -> str:
     import json
 
     from baco.common.provenance import versions
