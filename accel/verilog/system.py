@@ -1,7 +1,7 @@
 """Verilog of a system: its accelerators, an arbiter before their one memory port, and around them the module `baco_system`.
 
 Equal modules of different accelerators are there once. One that differs, by what a configuration turns off or by constants, has a
-number behind its name, `_2` and so on, as have all that contain it.
+number behind its name (2 for the second kind), as have all that contain it.
 """
 
 from __future__ import annotations

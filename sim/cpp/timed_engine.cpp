@@ -114,6 +114,7 @@ class TimedEngine final : public Engine {
                                 products_cycles_, convolutions_cycles_}});
     write_dram(json, dram_);
   }
+  void report_shared(JsonWriter& json) const override { json.field("cycles", cycle_); }
   void finish() override {}
 
  private:

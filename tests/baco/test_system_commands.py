@@ -1,0 +1,41 @@
+"""The commands that take systems: rtl and cosim."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from baco.main import run
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = run("baco", list(arguments))
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_a_system_is_written_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    system, out = tmp_path / "pair.yaml", tmp_path / "pair.v"
+    system.write_text("units: ['gemmini-default,dim=4', host, 'gemmini-default,dim=2,dataflow=WS']\n")
+    code, printed, err = call(capsys, "rtl", str(system), "-o", str(out), "--check")
+    assert (code, err) == (0, "")
+    assert "all as the configuration says" in printed
+    text = out.read_text()
+    assert "module baco_system (" in text
+    assert "unit0_cmd_valid" in text
+    assert "unit1_cmd_valid" not in text
+    assert "unit2_cmd_valid" in text
+    code, _, err = call(capsys, "rtl", str(system), "-o", str(out), "--bus", "axi4")
+    assert code == 2
+    assert "belong to a single accelerator" in err
+
+
+def test_streams_of_one_accelerator_are_not_for_a_system(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    system = tmp_path / "pair.yaml"
+    system.write_text("units: ['gemmini-default,dim=4', host]\n")
+    code, _, err = call(capsys, "cosim", "-a", str(system), "--illegal")
+    assert code == 2
+    assert "--illegal is for single accelerators, not for a system" in err
