@@ -12,8 +12,9 @@ from baco.common.errors import InputError
 from baco.compiler.codegen.elf_symbols import elf_symbols
 from baco.compiler.codegen.toolchain import kept_objects, link_program, runtime_objects
 from baco.sim.engines.base import check_job, run_job
-from baco.sim.job import Job, Limits, Simulation, SimulationError, Watchpoint
-from tests.machines import PAIR, SMALL
+from baco.sim.job import Job, Limits, MainMemory, Simulation, SimulationError, Watchpoint
+from tests.machines import PAIR, SMALL, WHOLE_PLAIN
+from tests.sim.accel_programs import build_program
 
 FOLDER = Path(__file__).parent
 HEADER = FOLDER.parents[2] / "compiler/codegen/runtime/runtime.h"
@@ -88,3 +89,68 @@ def test_a_program_is_bound_to_its_system() -> None:
     turned = System("pair", PAIR.units[::-1])
     assert alone.config_hash == SMALL.config_hash
     assert len({alone.config_hash, PAIR.config_hash, turned.config_hash}) == 3
+
+
+@pytest.mark.parametrize("name", ["matmul", "tiled_matmul"])
+def test_a_unit_that_has_memory_for_itself_takes_the_cycles_of_its_accelerator_alone(
+    name: str, tmp_path: Path
+) -> None:
+    program = build_program(name, WHOLE_PLAIN)  # whose other harts stay where they are
+    bound = tmp_path / "bound.elf"
+    own, whole = (machine.config_hash.encode() for machine in (WHOLE_PLAIN, PAIR))
+    bound.write_bytes(program.read_bytes().replace(own, whole))
+    alone = run_job(Job(machine=WHOLE_PLAIN, program=program))
+    beside = run_job(Job(machine=PAIR, program=bound))
+    assert beside.cycles == alone.cycles
+    assert beside.console == alone.console
+    assert beside.units[0].commands == alone.commands
+    assert [beside.units[0].counters[f"accelerator_{part}_cycles"] for part in ("busy", "mesh")] == [
+        alone.counters[f"accelerator_{part}_cycles"] for part in ("busy", "mesh")
+    ]
+    assert not beside.units[1].commands
+
+
+LOADS = """\
+#include "runtime.h"
+#define COMMAND(funct, a, b) \\
+  __asm__ volatile(".insn r 0x7b, 3, " #funct ", x0, %0, %1" : : "r"((uint64_t)(a)), "r"((uint64_t)(b)) : "memory")
+char data[2][4096] __attribute__((aligned(64)));
+volatile int done[2][16];
+static void work(int hart) {
+  const uint64_t side = hart ? 2 : 4;
+  COMMAND(0, 0x3f800000ull << 32 | side << 16 | 1u << 8 | 1, 64);
+  for (int n = 0; n < ROUNDS; ++n) COMMAND(2, data[hart], side << 48 | 64ull << 32);
+  __asm__ volatile("fence" : : : "memory");
+  done[hart][0] = 1;
+}
+int baco_main(int hart) {
+  if (hart < UNITS && hart >= FIRST) work(hart);
+  if (hart == 0)
+    for (int n = FIRST; n < UNITS; ++n)
+      while (!done[n][0]) {
+      }
+  return 0;
+}
+"""
+
+
+def test_units_share_the_channel_evenly(tmp_path: Path) -> None:
+    def loaded(first: int, units: int, rounds: int) -> Simulation:
+        text = f"#define FIRST {first}\n#define UNITS {units}\n#define ROUNDS {rounds}\n{LOADS}"
+        program = linked(f"loads{first}{units}{rounds}", text, tmp_path)
+        return run_job(Job(machine=PAIR, program=program, memory=MainMemory(bytes_per_cycle=2.0)))
+
+    # requests of 64 bytes: rounds of 4 rows and of 2, the same bytes in all
+    both = loaded(0, 2, 200)
+    first, second = loaded(0, 1, 200), loaded(1, 2, 200)
+    busy = [unit.counters["accelerator_busy_cycles"] for unit in both.units[:2]]
+    alone = [one.units[at].counters["accelerator_busy_cycles"] for at, one in enumerate((first, second))]
+    # nothing is lost: the channel moves all the time, and what both ask for is what each asks for alone
+    assert both.dram_read_bytes is not None
+    assert first.dram_read_bytes is not None
+    assert second.dram_read_bytes is not None
+    assert both.dram_read_bytes == first.dram_read_bytes + second.dram_read_bytes
+    assert both.counters["memory_channel_busy_cycles"] > 0.97 * max(busy)
+    # the one with half as much to load gets half of the channel until it is done
+    assert busy[1] == pytest.approx(2 * alone[1], rel=0.05)
+    assert busy[0] == pytest.approx(alone[0] + alone[1], rel=0.05)
