@@ -28,6 +28,8 @@ from baco.sim.job import Limits, MainMemory, Simulation
 from baco.sim.network.run import Watched, run_network
 
 Array = np.ndarray[Any, Any]
+#: Cycles from reset after which runs with rates may begin: all cores are through with the start of the program by then.
+_START = 4096
 #: Of a run of a network: what its inputs hold and what its values must be, by name.
 RunData = tuple[Mapping[str, Array], Mapping[str, Array]]
 
@@ -40,7 +42,8 @@ class MeasuredPlan:
         plan: what was planned.
         program: what ran.
         engine: that counted the cycles; those of `functional` are the cores' alone.
-        starts_ns, finishes_ns: of every task of the plan's mix, from reset.
+        starts_ns, finishes_ns: of every task of the plan's mix, from the begin of the first one; with rates from when the first runs may
+            begin.
         checked: how many operators were compared.
         wrong: those whose results are not right, in words; the program's exit code, where it is not 0.
         result: what was counted in all.
@@ -59,9 +62,8 @@ class MeasuredPlan:
 
     @property
     def makespan_ns(self) -> float:
-        """From the begin of the first task to the end of the last one; with rates, from reset."""
-        first = 0.0 if self.plan.mix.hyperperiod_ns is not None else min(self.starts_ns, default=0.0)
-        return max(self.finishes_ns, default=0.0) - first
+        """Until the end of the last task."""
+        return max(self.finishes_ns, default=0.0)
 
     @property
     def error(self) -> float:
@@ -172,7 +174,8 @@ def compile_plan(plan: SystemPlan, data: Sequence[RunData]) -> tuple[SystemProgr
         run, group = inside[task]
         unit, before = table.units[task], graph.before[task]
         # a run's first tasks wait for its begin, the others for these
-        begin = 0 if before else math.ceil(plan.mix.runs[run].begin_ns * mhz * 1e-3)
+        paced = plan.mix.hyperperiod_ns is not None and not before
+        begin = _START + math.ceil(plan.mix.runs[run].begin_ns * mhz * 1e-3) if paced else 0
         steps = plan.profiles[plan.mix.runs[run].network].steps[group][unit]
         tasks.append(SystemTask(run, unit, steps, tuple(number[need] for need in before), begin))
     runs = []
@@ -213,9 +216,11 @@ def replay_plan(
     )
     checked, wrong = watched.compare(result.marks)
     ns = 1e3 / plan.system.clock_mhz
-    when = {mark.address: mark.cycle * ns for mark in result.marks}
+    when = {mark.address: mark.cycle for mark in result.marks}
     labels = list(made.built.program.labels.values())
     spans = [made.tasks[at] for at in number]
+    starts, finishes = ([when.get(labels[span[end]], 0) for span in spans] for end in (0, 1))
+    zero = min(starts, default=0) if plan.mix.hyperperiod_ns is None else _START
     words = tuple(map(str, wrong))
     if result.exit_code:
         words += (f"the program ended with {result.exit_code}: {result.console.strip()[-200:]}",)
@@ -223,8 +228,8 @@ def replay_plan(
         plan,
         made,
         result.engine,
-        tuple(when.get(labels[first], 0.0) for first, _ in spans),
-        tuple(when.get(labels[end], 0.0) for _, end in spans),
+        tuple((cycle - zero) * ns for cycle in starts),
+        tuple((cycle - zero) * ns for cycle in finishes),
         len(checked),
         words,
         result,

@@ -20,6 +20,8 @@ from baco.exploration.systems.task_graph import Edge, TaskGraph
 from baco.exploration.systems.timetable import Timetable
 from baco.exploration.systems.unit_profile import UnitProfile, static_pj_per_ns
 
+#: Times that a deadline is kept away from, relative: how far predicted times of plans may be off.
+MARGIN = 0.05
 #: Tasks of a hyperperiod at most.
 _MOST_TASKS = 3000
 
@@ -78,9 +80,14 @@ class PlannedRun:
         """When its last task ends."""
         return max(planned.finishes[task] for task in self.tasks)
 
+    @property
+    def promised_ns(self) -> float:
+        """When it must be done by predictions, so that the deadline holds where these are off."""
+        return self.begin_ns + (self.deadline_ns - self.begin_ns) / (1 + MARGIN)
+
     def is_late(self, planned: Timetable) -> bool:
-        """Beyond rounding."""
-        return self.end_ns(planned) > self.deadline_ns * (1 + 1e-9)
+        """Beyond rounding, and by predictions."""
+        return self.end_ns(planned) > self.promised_ns * (1 + 1e-9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,12 +136,13 @@ def mix(profiles: Sequence[UnitProfile], demands: Sequence[Demand], system: Syst
             begin = 0.0 if demand.rate_hz is None else float(run * 1_000_000_000 / demand.rate_hz)
             count, end = len(own.operators), begin + demand.deadline_ns
             runs.append(PlannedRun(number, run, range(first, first + count), begin, end))
+            promised = runs[-1].promised_ns
             parts.append(own.graph)
             edges |= {(a + first, b + first): size for (a, b), size in own.graph.edges.items()}
             names += [f"{own.network}#{run + 1} {name}" for name in own.graph.names]
             ready.append(np.full((count, len(system.units)), begin))
             # what nothing is behind ends last
-            deadlines.append(np.array([math.inf if behind else end for behind in own.graph.behind]))
+            deadlines.append(np.array([math.inf if behind else promised for behind in own.graph.behind]))
             first += count
     graph = TaskGraph(
         tuple(names),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from baco.accel.system import System
-from baco.exploration.systems.mix import Demand, Mix, PlannedRun, mix
+from baco.exploration.systems.mix import MARGIN, Demand, Mix, PlannedRun, mix
 from baco.exploration.systems.planner import PlannedSystem, plan_graph
 from baco.exploration.systems.task_graph import Goal
 from baco.exploration.systems.timetable import Timetable
@@ -85,14 +85,14 @@ class SystemPlan:
         if all(run.deadline_ns == math.inf for run in self.mix.runs):
             return ""
         if not self.late:
-            return "all deadlines are met"
+            return f"all deadlines are met, {MARGIN:.0%} before them"
         names = ", ".join(
             f"{self.profiles[run.network].network} run {run.run + 1} by"
-            f" {(run.end_ns(self.timetable) - run.deadline_ns) * 1e-6:.4g} ms"
+            f" {(run.end_ns(self.timetable) - run.promised_ns) * 1e-6:.4g} ms"
             for run in self.late
         )
         proven = "; no schedule meets all" if self.planned.deadlines == "cannot be met" else ""
-        return f"missed deadlines: {names}{proven}"
+        return f"missed deadlines, with {MARGIN:.0%} for errors of predictions: {names}{proven}"
 
     def record(self) -> dict[str, Any]:
         """Plain values, all times and energies predicted."""
@@ -131,7 +131,7 @@ class SystemPlan:
                 {
                     "network": self.profiles[run.network].network,
                     "run": run.run + 1,
-                    "late_ms": (run.end_ns(plan) - run.deadline_ns) * 1e-6,
+                    "late_ms": (run.end_ns(plan) - run.promised_ns) * 1e-6,
                 }
                 for run in self.late
             ],

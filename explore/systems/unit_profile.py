@@ -36,7 +36,7 @@ from baco.compiler.network.program import default_choices
 from baco.compiler.network.steps import ByteRange, region
 from baco.compiler.ops.operator import itemsize
 from baco.exploration.cost.schedules import schedule_costs
-from baco.exploration.systems.task_graph import Edge, TaskGraph
+from baco.exploration.systems.task_graph import Edge, Floats, TaskGraph
 
 #: Of a channel for which predictions or measurements say how much longer steps take: what it moves less than there is.
 SLOWER = 2 / 3
@@ -117,7 +117,8 @@ def profile(network: QuantisedNetwork, system: System, measure: MeasureSteps | N
     """The network's groups on the units of a system.
 
     Args:
-        measure: runs its program for an accelerator; by default times are predicted. What a core alone takes is predicted in any case.
+        measure: runs its program for an accelerator; by default times are predicted. What a core alone takes is predicted where no
+            accelerator's core computes it by the same calls.
 
     Raises InfeasibleError for a network that one of the accelerators' programs cannot compute.
     """
@@ -161,6 +162,8 @@ def profile(network: QuantisedNetwork, system: System, measure: MeasureSteps | N
             steps[at][unit_at] = tuple(part.step for part in own)
             for name, table in tables.items():
                 table[at, unit_at] = sum(getattr(part, name) for part in own)
+    if measured:
+        _core_as_measured(system, lowered, steps, list(tables.values()))
     time, able = tables["time"], np.isfinite(tables["time"])
     memory = np.where(able, np.minimum(tables["memory"], time), 0.0)
     graph = TaskGraph(
@@ -191,6 +194,27 @@ def profile(network: QuantisedNetwork, system: System, measure: MeasureSteps | N
         tuple(lowered),
         tuple(map(tuple, steps)),
     )
+
+
+def _core_as_measured(
+    system: System,
+    lowered: Sequence[LoweredNetwork],
+    steps: Sequence[Sequence[tuple[int, ...]]],
+    tables: Sequence[Floats],
+) -> None:
+    """Where the core beside an accelerator computes a group by the same calls as a core alone, what was measured of it counts for that, too."""
+
+    def calls(group: Sequence[tuple[int, ...]], unit: int) -> list[str]:
+        called = [lowered[unit].steps[number] for number in group[unit]]
+        return [] if any(step.accelerator for step in called) else [step.function for step in called]
+
+    alone = [at for at, unit in enumerate(system.units) if unit.accelerator is None]
+    beside = next(at for at, unit in enumerate(system.units) if unit.accelerator is not None)
+    for at, group in enumerate(steps):
+        for unit in alone:
+            if calls(group, unit) and calls(group, unit) == calls(group, beside):
+                for table in tables:
+                    table[at, unit] = table[at, beside]
 
 
 def _lower(network: QuantisedNetwork, machine: Accelerator, *, accelerator: bool) -> LoweredNetwork:

@@ -19,7 +19,13 @@ from baco.compiler.network.reference import reference
 from baco.compiler.network.system_program import SystemProgram
 from baco.compiler.ops.operator import itemsize
 from baco.exploration.measure.program_job import other_inputs
-from baco.exploration.systems.measured import MeasuredPlan, RunData, compile_plan, replay_plan
+from baco.exploration.systems.measured import (
+    MeasuredPlan,
+    RunData,
+    compile_plan,
+    measured_profile,
+    replay_plan,
+)
 from baco.exploration.systems.mix import Demand
 from baco.exploration.systems.system_plan import SystemPlan, plan_system
 from baco.exploration.systems.timetable import dispatch, orderly
@@ -150,12 +156,36 @@ def test_values_share_memory_only_where_waits_order_them(seed: int) -> None:
     values_that_share(compile_plan(shuffled(plan, random), data)[0])
 
 
-def test_deadlines_hold_where_they_are_planned() -> None:
-    """Cores alone, without what accelerators take: runs begin no earlier than they may."""
-    plan, data = planned([network_of(0), network_of(4)], [Demand(Fraction(4000)), Demand(Fraction(2000))])
-    measured = replay_plan(plan, data, "functional")
+@pytest.mark.parametrize("seed", seeds(1, of=20))
+def test_deadlines_that_a_plan_promises_are_met_in_verilog(seed: int) -> None:
+    """Random mixes of two networks, the second at a multiple of the first one's rate, on times of groups that were measured alone."""
+    random = np.random.default_rng(seed)
+    networks = [network_of(int(at)) for at in random.choice(len(NETWORKS), 2, replace=False)]
+    integers = [quantise(network) for network in networks]
+    inputs = [
+        quantise_inputs(own, other_inputs(one, own, 0)) for one, own in zip(networks, integers, strict=True)
+    ]
+    profiles = [
+        measured_profile(own, data, PAIR, "timed") for own, data in zip(integers, inputs, strict=True)
+    ]
+    work = [min(own.alone_ns.values()) for own in profiles]
+    more = int(random.integers(1, 4))
+    for room in itertools.count(0.8, 0.1):  # as tight as a plan still promises
+        period = int(room * (work[0] + more * work[1]))
+        demands = []
+        for rate in (1, more):
+            deadline_ms = random.uniform(0.7, 1.0) * period / rate * 1e-6
+            demands.append(Demand(Fraction(rate * 1_000_000_000, period), deadline_ms=deadline_ms))
+        plan = plan_system(profiles, demands, PAIR, seconds=0.5)
+        if not plan.late:
+            break
+    data = [
+        (inputs[run.network], reference(integers[run.network], inputs[run.network])) for run in plan.mix.runs
+    ]
+    measured = replay_plan(plan, data, "rtl")
     right(measured)
-    assert len(plan.mix.runs) == 3
+    assert len(plan.mix.runs) == 1 + more
+    assert measured.late == []
     for run in plan.mix.runs:
         assert min(measured.starts_ns[task] for task in run.tasks) >= run.begin_ns
 
