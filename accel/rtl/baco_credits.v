@@ -41,12 +41,19 @@ module baco_credits #(
   wire [2:0] freed0 = {done[4], done[1], done[0]};
   wire [2:0] freed1 = {1'b0, done[2], 1'b0};
   wire [2:0] freed2 = {1'b0, done[3], 1'b0};
+  // What is sent is known last: it chooses among sums.
   (* mem2reg *) reg signed [7:0] left [0:2];
+  (* mem2reg *) reg signed [7:0] more [0:2];
   integer n;
+  always @* begin
+    n = 0;
+    for (n = 0; n < 3; n = n + 1)
+      more[n] = left[n] + $signed({7'd0, back[n]}) + $signed({7'd0, freed0[n]}) + $signed({7'd0, freed1[n]})
+          + $signed({7'd0, freed2[n]});
+  end
   always @(posedge clock) begin
     for (n = 0; n < 3; n = n + 1)
-      left[n] <= left[n] + $signed({7'd0, back[n]}) + $signed({7'd0, freed0[n]}) + $signed({7'd0, freed1[n]})
-          + $signed({7'd0, freed2[n]}) - $signed({7'd0, sent[n]}) - $signed({7'd0, behind[n]});
+      left[n] <= sent[n] && behind[n] ? more[n] - 8'sd2 : sent[n] || behind[n] ? more[n] - 8'sd1 : more[n];
     if (reset) begin
       left[0] <= LOADS_VALUE[7:0];
       left[1] <= EXECUTES_VALUE[7:0];

@@ -1,6 +1,7 @@
 // Read side of the memory interface: turns jobs into requests of naturally aligned chunks.
 //
-// A job is `job_spans` runs of contiguous bytes, `job_bytes` long each, whose first bytes are `job_stride` apart.
+// A job is `job_spans` runs of contiguous bytes, whose first bytes are `job_stride` apart. Each is `job_last_row` and
+// `job_row_bytes` long together.
 // Every span is covered by the fewest power-of-two chunks that contain no beat without a needed byte: the bus
 // carries nothing that is thrown away, and memory beyond the needed beats is never touched. Spans follow one another at
 // one a cycle, jobs too, so requests run ahead of the data over as many jobs as are queued; only the number of requests
@@ -11,7 +12,8 @@ module baco_dma_read #(
     parameter DMA_MAX_BYTES = 64,   // largest request
     parameter DMA_REQUESTS = 16,    // requests in flight, at most 511
     parameter ADDR_BITS = 40,       // bits of a memory address
-    parameter SPAN_BITS = 16        // bits of the length of a span in bytes
+    parameter SPAN_BITS = 16,       // bits of the length of a span in bytes
+    parameter ROW_BITS = 9          // bits of the length of a row in bytes
 ) (
     input  wire                 clock,
     input  wire                 reset,
@@ -19,7 +21,8 @@ module baco_dma_read #(
     output wire                 job_ready,           // it is taken in this cycle
     input  wire [ADDR_BITS-1:0] job_addr,            // address of the first byte of the first span
     input  wire [ADDR_BITS-1:0] job_stride,          // bytes from span to span, modulo the address space
-    input  wire [SPAN_BITS-1:0] job_bytes,           // bytes of a span, 1 or more
+    input  wire [SPAN_BITS-1:0] job_last_row,        // bytes before the last row of a span
+    input  wire [ROW_BITS-1:0]  job_row_bytes,       // bytes of a row, 1 or more
     input  wire [15:0]          job_spans,           // number of spans, 1 or more
     output wire                 rd_req_valid,        // a request is offered to memory
     input  wire                 rd_req_ready,        // memory accepts it
@@ -41,14 +44,15 @@ module baco_dma_read #(
   localparam [31:0] BEAT_LOG_WORD = BEAT_LOG;
   localparam [8:0] LIMIT = REQUESTS[8:0];
   localparam [2:0] BEAT_SIZE = BEAT_LOG_WORD[2:0];
-  localparam [SPAN_BITS:0] ROUND_UP = {{(SPAN_BITS + 1 - BEAT_LOG) {1'b0}}, {BEAT_LOG{1'b1}}};
+  localparam [ROW_BITS:0] ROUND_UP = {{(ROW_BITS + 1 - BEAT_LOG) {1'b0}}, {BEAT_LOG{1'b1}}};
 
   // The job being walked; its next span starts at walk_addr.
   reg walk_valid;
   reg walk_first;
   reg [ADDR_BITS-1:0] walk_addr;
   reg [ADDR_BITS-1:0] walk_stride;
-  reg [SPAN_BITS-1:0] walk_bytes;
+  reg [SPAN_BITS-1:0] walk_last_row;
+  reg [ROW_BITS-1:0] walk_row_bytes;
   reg [15:0] walk_left;
 
   // The span being requested: beats that remain from span_beat on.
@@ -84,8 +88,9 @@ module baco_dma_read #(
   wire job_done = walk_valid && span_ready && walk_left == 16'd1;
   assign job_ready = !walk_valid || job_done;
 
-  wire [SPAN_BITS:0] walk_offset = {{(SPAN_BITS + 1 - BEAT_LOG) {1'b0}}, walk_addr[BEAT_LOG-1:0]};
-  wire [SPAN_BITS:0] walk_end = {1'b0, walk_bytes} + walk_offset + ROUND_UP;
+  wire [ROW_BITS:0] walk_past = {1'b0, walk_row_bytes} + {{(ROW_BITS + 1 - BEAT_LOG) {1'b0}}, walk_addr[BEAT_LOG-1:0]}
+      + ROUND_UP;
+  wire [SPAN_BITS:0] walk_end = {1'b0, walk_last_row} + {{(SPAN_BITS - ROW_BITS) {1'b0}}, walk_past};
   wire _unused = &{1'b0, walk_end[BEAT_LOG-1:0]};
 
   always @(posedge clock) begin
@@ -100,7 +105,8 @@ module baco_dma_read #(
       walk_first <= 1'b1;
       walk_addr <= job_addr;
       walk_stride <= job_stride;
-      walk_bytes <= job_bytes;
+      walk_last_row <= job_last_row;
+      walk_row_bytes <= job_row_bytes;
       walk_left <= job_spans;
     end else if (walk_valid && span_ready) begin
       walk_first <= 1'b0;

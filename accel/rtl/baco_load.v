@@ -125,11 +125,8 @@ module baco_load #(
   // Rows that follow one another with less than a beat between them are one span.
   wire [ADDR_BITS-1:0] gap = step - {{(ADDR_BITS - BYTES_BITS) {1'b0}}, row_bytes};
   wire merged = !replicate && gap[ADDR_BITS-1:BEAT_LOG] == {(ADDR_BITS - BEAT_LOG) {1'b0}};
-  wire [SPAN_BITS-1:0] rows_before = {{(SPAN_BITS - 16) {1'b0}}, rows - 16'd1};
-  wire [SPAN_BITS-1:0] row_step = {{(SPAN_BITS - BYTES_BITS - 1) {1'b0}}, step[BYTES_BITS:0]};
-  wire [SPAN_BITS-1:0] last_row = merged ? rows_before * row_step : {SPAN_BITS{1'b0}};
-  wire [SPAN_BITS-1:0] span_bytes = last_row + {{(SPAN_BITS - BYTES_BITS) {1'b0}}, row_bytes};
-  wire [15:0] spans = merged || replicate ? 16'd1 : rows;
+  wire single = merged || replicate;
+  wire [15:0] rows_before = rows - 16'd1;
 `ifdef BACO_MVIN_SCALE
   wire scale_narrow = 1'b1;
 `else
@@ -157,7 +154,7 @@ module baco_load #(
   wire _unused_command = &{1'b0, cmd_rs1, cmd_rs2};
 
   // ---- requests -------------------------------------------------------------------------------------------------------
-  localparam READ_BITS = ADDR_BITS * 2 + SPAN_BITS + 16;
+  localparam READ_BITS = ADDR_BITS * 2 + BYTES_BITS + 18;
   wire reads_ready;
   wire read_valid;
   wire read_ready;
@@ -167,8 +164,15 @@ module baco_load #(
 
   baco_fifo #(.WIDTH(READ_BITS), .DEPTH(LOAD_QUEUE)) reads (
       .clock(clock), .reset(reset), .in_valid(accepted && fetches), .in_ready(reads_ready),
-      .in_data({cmd_rs1[ADDR_BITS-1:0], step, span_bytes, spans}),
+      .in_data({cmd_rs1[ADDR_BITS-1:0], step, row_bytes, merged, single, rows_before}),
       .out_valid(read_valid), .out_ready(read_ready), .out_data(read_job));
+
+  // What is between the first row's start and the last one's is multiplied behind the queue, whose path in is long enough.
+  wire [ADDR_BITS-1:0] read_step = read_job[18+BYTES_BITS+:ADDR_BITS];
+  wire [SPAN_BITS-1:0] last_row = read_job[17]
+      ? {{(SPAN_BITS - 16) {1'b0}}, read_job[15:0]} * {{(SPAN_BITS - BYTES_BITS - 1) {1'b0}}, read_step[BYTES_BITS:0]}
+      : {SPAN_BITS{1'b0}};
+  wire [15:0] spans = read_job[16] ? 16'd1 : read_job[15:0] + 16'd1;
 
   wire sending;
   wire first_request_waits;
@@ -176,10 +180,10 @@ module baco_load #(
   wire beat_taken = rd_resp_valid && rd_resp_ready;
   baco_dma_read #(
       .DMA_BITS(DMA_BITS), .DMA_MAX_BYTES(DMA_MAX_BYTES), .DMA_REQUESTS(DMA_REQUESTS), .ADDR_BITS(ADDR_BITS),
-      .SPAN_BITS(SPAN_BITS)) read (
+      .SPAN_BITS(SPAN_BITS), .ROW_BITS(BYTES_BITS)) read (
       .clock(clock), .reset(reset), .job_valid(read_valid), .job_ready(read_ready),
-      .job_addr(read_job[16+SPAN_BITS+ADDR_BITS+:ADDR_BITS]), .job_stride(read_job[16+SPAN_BITS+:ADDR_BITS]),
-      .job_bytes(read_job[16+:SPAN_BITS]), .job_spans(read_job[15:0]),
+      .job_addr(read_job[18+BYTES_BITS+ADDR_BITS+:ADDR_BITS]), .job_stride(read_step),
+      .job_last_row(last_row), .job_row_bytes(read_job[18+:BYTES_BITS]), .job_spans(spans),
       .rd_req_valid(rd_req_valid), .rd_req_ready(rd_req_ready), .rd_req_addr(rd_req_addr), .rd_req_size(rd_req_size),
       .beat_taken(beat_taken), .sending(sending), .first_waiting(first_request_waits), .refused(refused),
       .bytes_requested(bytes_requested), .requests_in_flight(requests_in_flight));

@@ -171,7 +171,8 @@ module baco_loop_ws #(
   wire b_write;
   wire [ROW_BITS-1:0] rows;
   baco_loop_ws_check #(.DIM(DIM), .SP_ROWS(SP_ROWS), .ACC_ROWS(ACC_ROWS), .ROW_BITS(ROW_BITS)) u_check (
-      .clock(clock), .reset(reset), .funct(in_funct), .rs1(in_rs1), .rs2(in_rs2), .take(take), .error(error),
+      .clock(clock), .reset(reset), .funct(in_funct), .rs1(in_rs1), .rs2(in_rs2), .offered(in_valid),
+      .leaves(in_valid && in_ready), .take(take), .error(error),
       .settled(settled), .slot(fill), .max_i(max_i[fill]), .max_j(max_j[fill]), .max_k(max_k[fill]),
       .a_null(a_null[fill]), .b_null(b_null[fill]), .c_null(c_null[fill]), .d_null(d_null[fill]),
       .a_own(a_own[fill]), .b_own(b_own[fill]), .a_write(a_write), .b_write(b_write), .rows(rows),

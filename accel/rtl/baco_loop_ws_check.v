@@ -1,6 +1,7 @@
 // Whether a LOOP_WS, or a command of its configuration, is legal: the rules of accel/legality, in their order.
 //
-// Sizes are multiplied as soon as the bounds are known, by one multiplier in three cycles. A run that comes sooner waits.
+// Sizes are multiplied as soon as the bounds are known, by one multiplier in three cycles. A run that comes sooner waits, and
+// each for its verdict, which is known a cycle after it is offered with its sizes.
 module baco_loop_ws_check #(
     parameter DIM = 16,
     parameter SP_ROWS = 16384,
@@ -12,6 +13,8 @@ module baco_loop_ws_check #(
     input wire [6:0] funct,        // the command
     input wire [63:0] rs1,
     input wire [63:0] rs2,
+    input wire offered,            // there is one
+    input wire leaves,             // ... until this cycle
     input wire take,               // it is legal, and taken in this cycle
     output reg [3:0] error,        // what it is refused for
     output wire settled,           // ... which is certain
@@ -76,7 +79,9 @@ module baco_loop_ws_check #(
   assign rows = {blocks[BLOCK_BITS-1:0], {LOG_DIM{1'b0}}};
   assign a_write = step == 2'd0 && given[0];
   assign b_write = step == 2'd1;
-  assign settled = funct != LOOP_WS || !given[0] || step == 2'd3;
+  reg judged;                      // the run that is offered
+  reg [3:0] verdict;
+  assign settled = funct != LOOP_WS || judged;
 
   // ---- what the run uses
   wire resadd = rs2[2];
@@ -140,18 +145,21 @@ module baco_loop_ws_check #(
       || (computes && !(ex_ws && ex_stride_a == 16'd1 && ex_stride_c == 16'd1)) || (stores && !st_plain);
 
   wire large_pads = rs1[15:0] >> LOG_DIM != 16'd0 || rs1[31:16] >> LOG_DIM != 16'd0 || rs1[47:32] >> LOG_DIM != 16'd0;
+  always @(posedge clock) begin
+    judged <= offered && !leaves && funct == LOOP_WS && (!given[0] || step == 2'd3) && !reset;
+    verdict <= preloaded ? `BACO_ERROR_OUT_OF_TURN
+             : given != 5'h1f ? `BACO_ERROR_INCOMPLETE
+             : wrong_flags ? `BACO_ERROR_BAD_FLAGS
+             : not_built ? `BACO_ERROR_NOT_BUILT
+             : wrong_size ? `BACO_ERROR_BAD_SIZE
+             : wrong_place ? `BACO_ERROR_LOCAL_ADDRESS
+             : not_configured ? `BACO_ERROR_NOT_CONFIGURED
+             : unsuitable ? `BACO_ERROR_UNSUITABLE : `BACO_ERROR_NONE;
+  end
   always @* begin
     error = `BACO_ERROR_NONE;
     case (funct)
-      LOOP_WS:
-        if (preloaded) error = `BACO_ERROR_OUT_OF_TURN;
-        else if (given != 5'h1f) error = `BACO_ERROR_INCOMPLETE;
-        else if (wrong_flags) error = `BACO_ERROR_BAD_FLAGS;
-        else if (not_built) error = `BACO_ERROR_NOT_BUILT;
-        else if (wrong_size) error = `BACO_ERROR_BAD_SIZE;
-        else if (wrong_place) error = `BACO_ERROR_LOCAL_ADDRESS;
-        else if (not_configured) error = `BACO_ERROR_NOT_CONFIGURED;
-        else if (unsuitable) error = `BACO_ERROR_UNSUITABLE;
+      LOOP_WS: error = verdict;
       BOUNDS: if (large_pads) error = `BACO_ERROR_BAD_SIZE;
       SPAD_AB: if (rs1[31:0] > SP_VALUE || rs2[31:0] > SP_VALUE) error = `BACO_ERROR_LOCAL_ADDRESS;
       default: error = `BACO_ERROR_NONE;

@@ -61,7 +61,6 @@ module baco_loop_ws_walk #(
   wire last_step = left <= {9'b0, step};
   wire last_row = row_at == rows - 16'd1;
   wire group_end = last_row || (!whole && row_at - first_row_at == {9'b0, group} - 16'd1);
-  wire [15:0] blocks = last_step ? left : {9'b0, step};
   wire last_piece = last_row && last_step;
   wire first_col = col_at == 16'd0;
 
@@ -88,12 +87,12 @@ module baco_loop_ws_walk #(
       last <= last_piece;
       row <= row_at;
       col <= col_at;
-      col_last <= col_at + blocks - 16'd1;
+      col_last <= last_step ? cols - 16'd1 : col_at + {9'b0, step} - 16'd1;
       first_row <= first_row_at;
       offset <= offset_at;
       place <= place_at;
-      size_rows <= DIM_WORD[15:0] - (last_row ? {{16-LOG_DIM{1'b0}}, row_pad} : 16'd0);
-      size_cols <= (blocks << LOG_DIM) - (last_step ? {{16-LOG_DIM{1'b0}}, col_pad} : 16'd0);
+      size_rows <= last_row ? DIM_WORD[15:0] - {{16-LOG_DIM{1'b0}}, row_pad} : DIM_WORD[15:0];
+      size_cols <= last_step ? (left << LOG_DIM) - {{16-LOG_DIM{1'b0}}, col_pad} : {9'b0, step} << LOG_DIM;
     end
 
     if (start) begin

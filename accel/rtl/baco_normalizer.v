@@ -144,29 +144,50 @@ module baco_normalizer #(
   end
 
   // ---- over the lanes
-  // verilator lint_off BLKSEQ
-  // (blocking assignments are to names within the block only)
-  reg [31:0] part;                               // sum or largest element of the slice
-  reg [31:0] total;
-  integer i;
-  always @(posedge clock)
-    if (state == REDUCE) begin
-      total = command == MAX ? LEAST : 32'd0;
-      for (i = 0; i < LANES; i = i + 1)
-        if (i[7:0] < count) begin
-          if (command != MAX)
-            total = total + x[i*32 +: 32];
-          else if ($signed(x[i*32 +: 32]) > $signed(total))
-            total = x[i*32 +: 32];
-        end
-      part <= total;
+  // Four numbers at a time: sums to four parts, which are added up with the row's sum, largest elements to one.
+  localparam PARTS = LANES > 16 ? LANES / 4 : 4;
+  localparam [1:0] REDUCTIONS = LANES > 64 ? 2'd3 : LANES > 16 ? 2'd2 : 2'd1;
+  localparam [1:0] LAST_REDUCTION = REDUCTIONS - 2'd1;
+  reg [1:0] reductions;                          // so far, from REDUCE on
+  reg [PARTS*32-1:0] parts;                      // what is left of the slice
+  wire largest = command == MAX;
+  wire of_lanes = largest ? state == FIRST : reductions == 2'd0;  // largest elements begin a cycle earlier
+  wire [PARTS*128-1:0] reduced;                  // four for each part
+  generate
+    for (g = 0; g < PARTS * 4; g = g + 1) begin : input_of
+      wire [31:0] lane_value, part_value;
+      if (g < LANES) begin : from_lane
+        localparam [31:0] LANE = g;
+        assign lane_value = count > LANE[7:0] ? x[g*32 +: 32] : largest ? LEAST : 32'd0;
+      end else begin : beyond_lanes
+        assign lane_value = largest ? LEAST : 32'd0;
+      end
+      if (g < PARTS) begin : from_part
+        assign part_value = parts[g*32 +: 32];
+      end else begin : beyond_parts
+        assign part_value = largest ? LEAST : 32'd0;
+      end
+      assign reduced[g*32 +: 32] = of_lanes ? lane_value : part_value;
     end
-  // verilator lint_on BLKSEQ
+    for (g = 0; g < PARTS; g = g + 1) begin : part
+      wire [31:0] a = reduced[g*128 +: 32];
+      wire [31:0] b = reduced[g*128+32 +: 32];
+      wire [31:0] c = reduced[g*128+64 +: 32];
+      wire [31:0] d = reduced[g*128+96 +: 32];
+      wire [31:0] larger_ab = $signed(a) > $signed(b) ? a : b;
+      wire [31:0] larger_cd = $signed(c) > $signed(d) ? c : d;
+      wire [31:0] larger = $signed(larger_ab) > $signed(larger_cd) ? larger_ab : larger_cd;
+      always @(posedge clock)
+        if (state == REDUCE || (largest && state == FIRST))
+          parts[g*32 +: 32] <= largest ? larger : a + b + c + d;
+    end
+  endgenerate
+  wire [31:0] sum = parts[31:0] + parts[63:32] + parts[95:64] + parts[127:96];
 
-  wire [31:0] new_sum = (fresh[slot] ? 32'd0 : row_sum[slot]) + (command == MAX ? 32'd0 : part);
+  wire [31:0] new_sum = (fresh[slot] ? 32'd0 : row_sum[slot]) + (largest ? 32'd0 : sum);
   wire counts = command < MAX;
   wire [31:0] new_count = (fresh[slot] ? 32'd0 : row_count[slot]) + (counts ? {24'd0, count} : 32'd0);
-  wire [31:0] new_max = command == MAX && $signed(part) > $signed(largest_so_far) ? part : largest_so_far;
+  wire [31:0] new_max = largest && $signed(parts[31:0]) > $signed(largest_so_far) ? parts[31:0] : largest_so_far;
 
   // ---- a row's mean, deviation and inverses: a bit a cycle
   reg [5:0] steps;                               // left
@@ -238,6 +259,7 @@ module baco_normalizer #(
           activation <= in_activation;
           count <= in_count;
           products <= 2'd0;
+          reductions <= 2'd0;
           inverting <= 1'b0;
           state <= FIRST;
         end
@@ -257,7 +279,10 @@ module baco_normalizer #(
         out_valid <= 1'b1;
         state <= IDLE;
       end
-      REDUCE: state <= COLLECT;
+      REDUCE: begin
+        reductions <= reductions + 2'd1;
+        if (reductions == LAST_REDUCTION) state <= COLLECT;
+      end
       COLLECT: begin
         row_sum[slot] <= new_sum;
         row_count[slot] <= new_count;

@@ -98,7 +98,8 @@ module baco_store #(
   reg [1:0] window_edge, window_step, pad_top, pad_left;
   reg [7:0] image_rows, image_cols, pooled_rows, pooled_cols;
   reg [9:0] pad_distance, line_distance;
-  reg [ADDR_BITS-1:0] line_stride;
+  reg [7:0] line_pixels;                          // of the pooled image
+  reg [ADDR_BITS-1:0] line_stride;                // a cycle behind: no walk takes it in its first
 
   wire is_config = funct == CONFIG;
   wire is_spad = funct == MVOUT_SPAD;
@@ -130,8 +131,8 @@ module baco_store #(
 `else
   wire new_pooling = 1'b0;
 `endif
-  wire [ADDR_BITS-1:0] new_stride = {{(ADDR_BITS-32){1'b0}}, rs2[31:0]};
   always @(posedge clock) begin
+    line_stride <= stride * {{(ADDR_BITS-8){1'b0}}, line_pixels};
     if (take && is_config && rs1[1:0] == 2'd2) begin
 `ifdef BACO_ACTIVATIONS
       relu <= rs1[3:2] == 2'd1;
@@ -140,12 +141,12 @@ module baco_store #(
 `endif
       if (rs2[63:32] != 32'hffffffff)
         scale <= rs2[63:32];
-      stride <= new_stride;
+      stride <= {{(ADDR_BITS-32){1'b0}}, rs2[31:0]};
       pooling <= new_pooling;
       windowed <= new_pooling || rs1[7:6] != 2'd0;
       image_rows <= rs1[55:48];
       image_cols <= rs1[63:56];
-      line_stride <= new_stride * {{(ADDR_BITS-8){1'b0}}, rs1[31:24]};
+      line_pixels <= rs1[31:24];
       if (new_pooling) begin
         window_edge <= rs1[7:6];
         window_step <= rs1[5:4];

@@ -24,23 +24,29 @@ class TimedBanks {
   bool write_scratchpad(uint32_t row) { return take(scratchpad_written_, scratchpad_bank(row)); }
   bool write_accumulator(uint32_t row, bool accumulate) {
     const unsigned bank = accumulator_bank(row);
-    if (!take(written_, bank)) return false;
-    row_[bank] = row;
+    if (!take(now_.banks, bank)) return false;
+    now_.row[bank] = row;
     if (accumulate) added_ |= uint64_t{1} << bank;
     return true;
   }
   // After all writes of the cycle.
   bool read_accumulator(uint32_t row) const {
     const unsigned bank = accumulator_bank(row);
-    return !(added_ >> bank & 1) && !(written_before_ >> bank & 1 && row_before_[bank] == row);
+    const auto writes = [&](const Writes& cycle) { return cycle.banks >> bank & 1 && cycle.row[bank] == row; };
+    return !(added_ >> bank & 1) && !writes(before_[0]) && !writes(before_[1]);
   }
   void tick() {
-    written_before_ = written_;
-    if (written_) row_before_ = row_;
-    scratchpad_read_ = scratchpad_written_ = written_ = added_ = 0;
+    if (before_[0].banks || before_[1].banks) before_[1] = before_[0];
+    if (now_.banks || before_[0].banks) before_[0] = now_;
+    scratchpad_read_ = scratchpad_written_ = now_.banks = added_ = 0;
   }
 
  private:
+  // Rows written in a cycle, by bank.
+  struct Writes {
+    uint64_t banks = 0;
+    std::array<uint32_t, 64> row{};
+  };
   static bool take(uint64_t& taken, unsigned bank) {
     const uint64_t mask = uint64_t{1} << bank;
     if (taken & mask) return false;
@@ -60,8 +66,8 @@ class TimedBanks {
   const bool grouped_;
   const int accumulator_bank_bits_, dim_bits_;
   uint64_t scratchpad_read_ = 0, scratchpad_written_ = 0;
-  uint64_t written_ = 0, added_ = 0, written_before_ = 0;
-  std::array<uint32_t, 64> row_{}, row_before_{};
+  uint64_t added_ = 0;
+  Writes now_, before_[2];  // of this cycle and the two before, which are not in memory yet
 };
 
 }  // namespace baco

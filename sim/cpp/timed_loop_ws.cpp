@@ -57,6 +57,7 @@ void TimedLoopWs::take(uint64_t cycle, const Command& command) {
       s.b_own = low(rs2);
       return;
     case kLoopWs:
+      judged_ = 0;
       run(command);
       return;
     default:

@@ -23,8 +23,10 @@ class TimedLoopWs {
   }
   bool busy() const { return slots_[0].running || slots_[1].running; }
   // Whether a command of this unroller is taken in this cycle.
-  bool ready(uint64_t cycle, const Command& command) const {
-    return !slots_[fill()].running && (command.funct != kLoopWs || cycle >= settled_);
+  bool ready(uint64_t cycle, const Command& command) {
+    if (command.funct != kLoopWs) return !slots_[fill()].running;
+    if (!judged_ && cycle >= settled_) judged_ = cycle + 1;
+    return judged_ && cycle >= judged_ && !slots_[fill()].running;
   }
   void take(uint64_t cycle, const Command& command);
   // What can leave in this cycle, if anything.
@@ -84,7 +86,7 @@ class TimedLoopWs {
   std::array<Machine, kPhases> machines_;
   unsigned head_ = 0;
   bool next_d_half_ = false, next_ex_half_ = false, next_st_half_ = false;
-  uint64_t settled_ = 0;
+  uint64_t settled_ = 0, judged_ = 0;  // cycles from which the sizes of the loop to come, the verdict on its run are known
   Phase chosen_ = kPhases;
 };
 
