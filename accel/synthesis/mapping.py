@@ -57,10 +57,11 @@ opt_clean
 write_json mapped.json
 """
 #: What ABC does to modules that are to be fast. Its usual script shares logic before it maps (its dc2), which makes ripples of the
-#: carries that Yosys had laid out as prefix trees; here they stay, for some area. Its mapper for delay (map) stops at some
-#: small libraries, where the one that looks at area, too, (&nf) does it. Commas are blanks.
+#: carries that Yosys had laid out as prefix trees; here they stay, for some area, and what is left of chains is balanced by
+#: sums of products (if -g). Its mapper for delay (map) stops at some small libraries, where the one that looks at area, too,
+#: (&nf) does it. Commas are blanks.
 _MAP_FAST, _MAP_FAST_OTHERWISE = (
-    _MAP.replace("-D {period_ps:.0f}", f"-script +strash;ifraig;scorr;{mapper}")
+    _MAP.replace("-D {period_ps:.0f}", f"-script +strash;ifraig;scorr;if,-g,-K,6;strash;{mapper}")
     for mapper in ("dch,-f;map,-B,0.9;topo", "&get,-n;&dch,-f;&nf;&put")
 )
 #: Without buffers in the library ABC's usual mapper (&nf) stops, and at some its older one for delay, too; the one for area does not.
