@@ -41,7 +41,7 @@ def simulate(
 
     Args:
         program: an ELF file.
-        accelerator: as `baco.accelerator` takes it.
+        accelerator: as `baco.accelerator` takes it; or the file of a system, all of whose harts run the program.
         engine: `rtl` (the Verilog, cycle by cycle), `timed` (its cycles by a model of its units), `functional` (results alone), `gemmini-model` (the cycles
             of a model of the original Gemmini's units, caches and core, which has a memory system of its own), `spike` or
             `chipyard` (of the user's own).
@@ -61,13 +61,15 @@ def simulate(
     Returns what was counted, the exit code included (`baco.sim.job.Simulation`). Raises SimulationError for a program that had to be
     stopped, InputError for what is malformed or missing.
     """
+    from baco.accel.presets import is_system, load_system
     from baco.sim.engines.base import run_job
     from baco.sim.job import Job, Limits, MainMemory, Recording
 
     if (program is None) == (stream is None):
         raise InputError("give either a program or a --stream of commands")
+    of_system = isinstance(accelerator, str | Path) and is_system(accelerator)
     job = Job(
-        machine=find(accelerator),
+        machine=load_system(Path(str(accelerator))) if of_system else find(accelerator),
         program=None if program is None else Path(program),
         stream=None if stream is None else Path(stream),
         memory=memory or MainMemory(),

@@ -1,4 +1,4 @@
-"""`baco simulate`: run a program on an accelerator."""
+"""`baco simulate`: run a program on an accelerator or a system."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def simulate(
     json: bool = False,
     quiet: bool = False,
 ) -> None:
-    """Run a program on an accelerator; measure cycles, work and memory traffic.
+    """Run a program on an accelerator, or on a system by its file; measure cycles, work and memory traffic.
 
     Exit code 0: the program ended with 0. 1: it ended with another code, which is printed. 2: it could not be run or
     had to be stopped. The first run of a configuration builds its simulator and keeps it.
