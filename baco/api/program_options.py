@@ -238,7 +238,6 @@ class CompileOptions:
         """What will be lowered, with what its results must be where they are compared; `report` is told what choosing schedules takes
         time for. Raises as `baco.compile` does."""
         from baco.compiler.language.jit import BoundLaunch
-        from baco.compiler.layers.float_sums import float_sums
 
         source = self.source
         if not isinstance(source, (Layer, TensorProgram, Unit, BoundLaunch)):
@@ -251,7 +250,7 @@ class CompileOptions:
             matched, matching = expression_unit(source, machine, self.mapping, self.seed)
             return Prepared(matched, machine, matching, observe, source.contraction.macs)
         if isinstance(source, Layer):
-            source = replace(source, floats=float_sums(machine))
+            source = replace(source, elements=machine.input_format)
             chosen = schedule_for(
                 source, machine, style=self.style, mapping=self.mapping, baseline=self.baseline
             )

@@ -78,7 +78,7 @@ def layer_unit(
     from baco.compiler.styles.registry import plan_layer
 
     tensors = draw_tensors(layer, seed)
-    expected = layer_result(layer, tensors) if compare else None
+    expected = layer_result(layer, tensors, accelerator.dim) if compare else None
     buffers = layer_buffers(layer, schedule, accelerator, tensors, expected)
     names = tuple(one.name for one in buffers)
     module = layer_module(layer, schedule, accelerator, "layer", names)

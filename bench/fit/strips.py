@@ -112,7 +112,7 @@ def measure(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Accel
         weights = random.integers(-128, 128, layer.weight_extent, dtype=np.int8)
         bias = random.integers(-4000, 4000, p.groups * p.K, dtype=np.int32)
         given = {"input": result, "weight": weights} | ({"bias": bias} if layer.bias else {})
-        result = layer_result(layer, given)
+        result = layer_result(layer, given, accelerator.dim)
         if is_depthwise(layer):
             weights = diagonal_weights(weights.reshape(p.S, p.R, p.groups), accelerator.dim).reshape(-1)
         constants.append(Buffer(f"weights{number}", weights.shape, "int8", "constant", weights))

@@ -374,7 +374,7 @@ def _convolutions(
         return []
     stored = (pool.rows, pool.columns) if pool else (p.Q, p.P)
     down = downsamples(layer)
-    pixels = 1 if layer.floats else packed_pixels(layer, p.R, p.C, accelerator)
+    pixels = 1 if layer.real else packed_pixels(layer, p.R, p.C, accelerator)
     one_row = (p.stride_h != p.stride_w and p.P > 1) or (p.dilation_h != p.dilation_w and p.R > 1 and p.S > 1)
     options = {
         "n": equal_parts(p.N),
@@ -446,7 +446,7 @@ def _that_fit(
     fits = (inputs + weights <= accelerator.scratchpad_rows // 2) & (
         out_blocks * tile["n"] * rows * columns <= accelerator.accumulator_rows // 2
     )
-    if layer.floats:  # channels are added up within each position of the kernel
+    if layer.real:  # channels are added up within each position of the kernel
         fits &= (tile["c"] == p.C) | (tile["s"] * tile["r"] == 1)
     return {axis: values[fits] for axis, values in tile.items()}
 

@@ -65,7 +65,7 @@ def explicit_mappings(
         for copies in (buffering, *(_BESIDE.get(buffering, ()) if in_turn else ())):
             tilings = _Tilings.of(layer.problem, accelerator, copies, whole=whole)
             fits = tilings.fit(accelerator)
-            if layer.floats:  # channels are added up within each position of the kernel
+            if layer.real:  # channels are added up within each position of the kernel
                 tile = tilings.tile(2)
                 fits &= (tile["C"] >= layer.problem.C) | (tile["R"] * tile["S"] == 1)
             if blocks is not None:

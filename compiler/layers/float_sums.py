@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baco.accel.config import Accelerator
+from baco.accel.input_format import InputFormat
 from baco.accel.number_formats import FORMATS, FloatFormat
 from baco.common.errors import InfeasibleError, InputError
 
@@ -27,11 +28,11 @@ class FloatSums:
     """How an array computes.
 
     Attributes:
-        form: of elements, a name of `baco.accel.number_formats.FORMATS`.
+        form: of elements, none of integers.
         rows: of the array: products of a block.
     """
 
-    form: str
+    form: InputFormat
     rows: int
 
     @property

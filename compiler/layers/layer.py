@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from baco.accel.input_format import InputFormat
 from baco.common.errors import InputError
 from baco.common.shown import Shown
 from baco.common.units import tally
-from baco.compiler.layers.float_sums import FloatSums
 from baco.workloads.problem import Problem
 
 #: Largest finite float32.
@@ -90,8 +90,9 @@ class Layer(Shown):
         weights_transposed: w is stored as K rows of C elements.
         weight_bits: of a weight in main memory, 8, or 4: from -8 to 7, two a byte, the first in the low bits (`packed_nibbles`);
             pitch and distance of groups are even. The buffer then is of bytes.
-        floats: of elements that are codes of floating point, and sums, the bias among them, bits of float32: they are added up and
-            rounded to codes as `FloatSums` says, without a residual, and scaled by powers of two. None for integers.
+        elements: `Accelerator.input_format` that it is for. Where it is floating point, elements are codes, and sums, the bias among them,
+            bits of float32, which are added up, scaled by powers of two and rounded as `baco.compiler.layers.float_sums.FloatSums` has it
+            for the rows of the array, without a residual.
     """
 
     problem: Problem
@@ -107,7 +108,7 @@ class Layer(Shown):
     output: Layout = field(default=Layout(0))
     weights_transposed: bool = False
     weight_bits: int = 8
-    floats: FloatSums | None = None
+    elements: InputFormat = "integer"
 
     def _headline(self) -> str:
         p = self.problem
@@ -178,14 +179,19 @@ class Layer(Shown):
             or self.weight.pitch < (p.C if self.weights_transposed else p.K)
         ):
             raise InputError("a layout's pitch is less than the elements of a row")
-        if self.floats and (self.residual_scale is not None or self.weight_bits != 8):
-            raise InputError(f"a layer of {self.floats.form} has no residual, and weights of 8 bits")
+        if self.real and (self.residual_scale is not None or self.weight_bits != 8):
+            raise InputError(f"a layer of {self.elements} has no residual, and weights of 8 bits")
         if self.weight_bits not in (4, 8):
             raise InputError(f"weights have 4 or 8 bits, not {self.weight_bits}")
         if self.weight_bits == 4 and (self.weight.pitch % 2 or (p.groups > 1 and self.weight.group % 2)):
             raise InputError(
                 "rows and groups of weights of 4 bits begin with a byte: their distances must be even"
             )
+
+    @property
+    def real(self) -> bool:
+        """Whether elements are floating point."""
+        return self.elements != "integer"
 
     @property
     def size(self) -> tuple[int, int]:

@@ -19,8 +19,8 @@ def draw_tensors(layer: Layer, seed: int = 0) -> dict[str, Array]:
     """Random flat tensors `input`, `weight`, `bias`, `residual` of a layer, those it has (see `Layer` for layouts)."""
     random = np.random.default_rng(seed)
     problem = layer.problem
-    if layer.floats:
-        return _float_tensors(layer, layer.floats, random)
+    if layer.real:
+        return _float_tensors(layer, random)
     tensors: dict[str, Array] = {
         "input": random.integers(-128, 128, layer.input_extent, dtype=np.int8),
         "weight": random.integers(*_RANGES[layer.weight_bits], layer.weight_extent, dtype=np.int8),
@@ -32,12 +32,13 @@ def draw_tensors(layer: Layer, seed: int = 0) -> dict[str, Array]:
     return tensors
 
 
-def _float_tensors(layer: Layer, floats: FloatSums, random: np.random.Generator) -> dict[str, Array]:
+def _float_tensors(layer: Layer, random: np.random.Generator) -> dict[str, Array]:
     """Numbers from -4 to 4, the bias as bits."""
 
     def numbers(count: int) -> Array:
         return random.integers(-1024, 1025, count).astype(np.float32) / np.float32(256)
 
+    floats = FloatSums(layer.elements, 1)
     extents = {"input": layer.input_extent, "weight": layer.weight_extent}
     tensors = {name: floats.codes(numbers(extent), False, 1.0) for name, extent in extents.items()}
     if layer.bias:
@@ -57,16 +58,18 @@ def requantise(values: Array, scale: float) -> Array:
     return product.astype(np.int8)
 
 
-def layer_result(layer: Layer, tensors: Mapping[str, Array]) -> Array:
+def layer_result(layer: Layer, tensors: Mapping[str, Array], rows: int | None = None) -> Array:
     """The flat output tensor, int8, or int32 without a scale (of floating point: codes, or bits of float32); elements that the
-    layer does not write are 0."""
+    layer does not write are 0. `rows`: of the array, which floating point is added up by and which must be given for it."""
     p = layer.problem
     out: Array = np.zeros(layer.output_extent, np.int32 if layer.scale is None else np.int8)
     for group in range(p.groups):
         bias = tensors["bias"][group * p.K : (group + 1) * p.K] if layer.bias else None
         stored = _matrix(out, layer.output, group, layer.pixels_stored, p.K)
-        if layer.floats:
-            stored[:] = _float_results(layer, layer.floats, tensors, group, bias).reshape(stored.shape)
+        if layer.real:
+            assert rows is not None
+            floats = FloatSums(layer.elements, rows)
+            stored[:] = _float_results(layer, floats, tensors, group, bias).reshape(stored.shape)
             continue
         sums = _sums(layer, tensors, group)
         if bias is not None:

@@ -5,8 +5,8 @@ R3 S3 P56 Q56 C64 K64 stride 2x2 image 112x112 padding 1x1 bias relu scale 0.001
 
 from __future__ import annotations
 
+from baco.accel.input_format import INPUT_FORMATS
 from baco.common.errors import InputError
-from baco.compiler.layers.float_sums import FloatSums
 from baco.compiler.layers.layer import Layer, Layout, Pooling
 from baco.workloads.problem import DIMS, Problem
 
@@ -40,7 +40,7 @@ def layer_text(layer: Layer) -> str:
         words += ["pool", f"{pool.size},{pool.stride},{pool.padding},{pool.rows},{pool.columns}"]
     words += ["transposed"] * layer.weights_transposed
     words += ["int4"] * (layer.weight_bits == 4)
-    words += ["floats", f"{layer.floats.form},{layer.floats.rows}"] if layer.floats else []
+    words += [layer.elements] if layer.real else []
     for name in _LAYOUTS:
         layout: Layout = getattr(layer, name)
         if layout != getattr(plain, name):
@@ -64,7 +64,7 @@ def _parse_layer(words: list[str]) -> Layer:
     flags: set[str] = set()
     rest = iter(words)
     for word in rest:
-        if word in ("bias", "relu", "raw", "transposed", "int4"):
+        if word in ("bias", "relu", "raw", "transposed", "int4", *INPUT_FORMATS[1:]):
             flags.add(word)
         elif word in (
             "stride",
@@ -75,7 +75,6 @@ def _parse_layer(words: list[str]) -> Layer:
             "residual",
             "scale",
             "pool",
-            "floats",
             *_LAYOUTS,
         ):
             values[word] = next(rest)
@@ -101,14 +100,9 @@ def _parse_layer(words: list[str]) -> Layer:
         pooling=pool,
         weights_transposed="transposed" in flags,
         weight_bits=4 if "int4" in flags else 8,
-        floats=_float_sums(values["floats"]) if "floats" in values else None,
+        elements=next((form for form in INPUT_FORMATS if form in flags), "integer"),
         **{name: Layout(*map(int, values[name].split(","))) for name in _LAYOUTS if name in values},
     )
-
-
-def _float_sums(text: str) -> FloatSums:
-    form, rows = text.split(",")
-    return FloatSums(form, int(rows))
 
 
 def _pair(pair: tuple[int, int]) -> str:

@@ -87,7 +87,7 @@ def convolution_layer(op: Convolution) -> Layer:
         input=Layout(input_pitch, depth),
         weight=Layout(channels, outs),
         output=Layout(output_pitch, outs),
-        floats=op.floats,
+        elements=op.floats.form if op.floats else "integer",
     )
 
 
@@ -144,7 +144,7 @@ def matmul_layer(op: MatMul) -> MatrixCalls | None:
         weight=Layout(right, steps[1]),
         output=Layout(out, steps[2]),
         weights_transposed=transposed,
-        floats=op.floats,
+        elements=op.floats.form if op.floats else "integer",
     )
     return MatrixCalls(layer, tuple(_offsets(outer.shape, outer.strides)))
 

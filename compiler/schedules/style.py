@@ -10,7 +10,6 @@ from typing import Generic, Literal, TypeVar
 from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError
 from baco.compiler.ir.emit import Emitter
-from baco.compiler.layers.float_sums import float_sums
 from baco.compiler.layers.layer import Layer
 from baco.compiler.layers.operands import Operands
 from baco.compiler.mapping.nest import Mapping
@@ -79,11 +78,9 @@ def check_weight_bits(layer: Layer, accelerator: Accelerator) -> None:
 
 def check_elements(layer: Layer, accelerator: Accelerator) -> None:
     """Raise InfeasibleError for a layer of other elements than the accelerator's."""
-    wanted = float_sums(accelerator)
-    if layer.floats != wanted:
+    if layer.elements != accelerator.input_format:
         given, own = (
-            f"{one.form}, sums of {one.rows} at a time" if one else "integers"
-            for one in (layer.floats, wanted)
+            "integers" if one == "integer" else one for one in (layer.elements, accelerator.input_format)
         )
         raise InfeasibleError(f"the layer is of {given}, and {accelerator.name} computes {own}")
 

@@ -37,8 +37,6 @@ def packed_layer(layer: Layer, packed: int) -> Layer:
     if layer.weights_transposed:
         raise InfeasibleError("transposed weights cannot be put on a diagonal")
     depth, columns = packed * p.C, packed * p.K
-    if layer.floats and depth > layer.floats.rows and layer.floats.rows % p.C:
-        raise InfeasibleError("channels of one group would be parts of two blocks of sums")
     input_pitch, output_pitch = layer.input.pitch, layer.output.pitch
     # with one pixel there is no next one: its pitch says nothing
     input_pitch = max(input_pitch, depth) if layer.pixels_in == 1 else input_pitch
@@ -79,7 +77,9 @@ class PackedStyle(Style[DepthwiseSchedule]):
         return DepthwiseSchedule(mapping, packed)
 
     def plan(self, layer: Layer, schedule: DepthwiseSchedule, accelerator: Accelerator) -> LayerPlan:
-        packed = schedule.packed
+        packed, channels = schedule.packed, layer.problem.C
+        if layer.real and packed * channels > accelerator.dim and accelerator.dim % channels:
+            raise InfeasibleError("channels of one group would be parts of two blocks of sums")
         packs = explicit_code(
             packed_layer(layer, packed), schedule.mapping, accelerator, last=_last(layer, packed)
         )

@@ -62,7 +62,7 @@ def measure_layer(
         program = layer_program(layer, schedule, accelerator, tensors)
         outputs, result = run_program(program, engine=engine, memory=memory, limits=limits or Limits())
         check_exit(result)
-        got, expected = outputs["output"].ravel(), layer_result(layer, tensors)
+        got, expected = outputs["output"].ravel(), layer_result(layer, tensors, accelerator.dim)
         if wrong := first_difference(layer, got, expected):
             address = program.symbols["output"] + int(np.flatnonzero(got != expected)[0]) * got.itemsize
             raise WrongResultError(f"{wrong}; {_written_by(program, address, memory, limits)}")

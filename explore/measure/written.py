@@ -96,7 +96,11 @@ def write_programs(design: Design, out: Path) -> list[Path]:
             raise InfeasibleError(f"{design.name}, {task.name}: {design.reason or one.reason}")
         tensors = draw_tensors(one.layer, 0)
         program = layer_program(
-            one.layer, one.schedule, design.accelerator, tensors, expected=layer_result(one.layer, tensors)
+            one.layer,
+            one.schedule,
+            design.accelerator,
+            tensors,
+            expected=layer_result(one.layer, tensors, design.accelerator.dim),
         )
         label = re.sub(r"[^A-Za-z0-9._-]+", "_", task.operators[0] if task.operators else "layer")[:60]
         path = folder / f"{number:03d}-{label}.elf"

@@ -78,7 +78,7 @@ def prepare(
         plan = make_plan(inner, mapping, accelerator, last=last)
     if layer.weight_bits == 4:
         _check_pairs(plan)
-    if layer.floats:
+    if layer.real:
         _check_sums(plan)
     if layer.weights_transposed:
         # not every dataflow takes weights transposed; stored so they may also take more rows

@@ -84,7 +84,7 @@ def plan_loop_conv(layer: Layer, schedule: LoopConvSchedule, accelerator: Accele
         raise InfeasibleError("a load of weights of 4 bits would begin inside a byte", hint="split k evenly")
     _check_fields(layer, stride, rows, columns, in_rows, tile)
 
-    if layer.floats:
+    if layer.real:
         if pixels > 1:
             raise InfeasibleError(
                 "pixels packed in a row are added up in another order than real numbers are to be added in"

@@ -19,8 +19,8 @@ def requantised(acc: np.ndarray, scale: float) -> np.ndarray:
 def draw_tensors(layer: Layer, random: np.random.Generator) -> dict[str, np.ndarray]:
     """Random flat buffers `input`, `weight`, `bias`, `residual` of the layer, those it has."""
     problem = layer.problem
-    if layer.floats:
-        kind = KINDS[layer.floats.form]
+    if layer.real:
+        kind = KINDS[layer.elements]
         extents = {"input": layer.input_extent, "weight": layer.weight_extent}
         codes = {n: spread(random, size).astype(kind).view(np.int8) for n, size in extents.items()}
         bias = spread(random, problem.groups * problem.K).astype(np.float32).view(np.int32)
@@ -44,9 +44,8 @@ def spread(random: np.random.Generator, count: int) -> np.ndarray:
 
 def float_codes(layer: Layer, sums: np.ndarray) -> np.ndarray:
     """Codes of float32 sums."""
-    assert layer.floats is not None
     assert layer.scale is not None
-    kind = KINDS[layer.floats.form]
+    kind = KINDS[layer.elements]
     kept = np.where(np.signbit(sums), np.float32(0), sums) if layer.relu else sums
     most = float(ml_dtypes.finfo(kind).max)
     return np.clip(kept.astype(np.float64) * layer.scale, -most, most).astype(kind).view(np.int8)
@@ -73,8 +72,9 @@ def _rows(flat: np.ndarray, count: int, layout: Layout, group: int, elements: in
     )
 
 
-def run_layer(layer: Layer, tensors: dict[str, np.ndarray], fill: int = 0) -> np.ndarray:
-    """The flat output buffer; elements that the layer does not write are `fill`."""
+def run_layer(layer: Layer, tensors: dict[str, np.ndarray], fill: int = 0, side: int = 1) -> np.ndarray:
+    """The flat output buffer; elements that the layer does not write are `fill`; `side` of the array, by which real
+    numbers are added up."""
     p = layer.problem
     height, width = layer.size
     out = np.full(layer.output_extent, fill, np.int32 if layer.scale is None else np.int8)
@@ -86,8 +86,8 @@ def run_layer(layer: Layer, tensors: dict[str, np.ndarray], fill: int = 0) -> np
             w = _rows(tensors["weight"], p.S * p.R * p.C, layer.weight, group, p.K).reshape(
                 p.S, p.R, p.C, p.K
             )
-        acc = np.zeros((p.N, p.Q, p.P, p.K), np.float32 if layer.floats else np.int64)
-        if layer.floats and layer.bias:
+        acc = np.zeros((p.N, p.Q, p.P, p.K), np.float32 if layer.real else np.int64)
+        if layer.real and layer.bias:
             acc += tensors["bias"].view(np.float32)[group * p.K : (group + 1) * p.K]
         for s in range(p.S):
             for r in range(p.R):
@@ -100,25 +100,25 @@ def run_layer(layer: Layer, tensors: dict[str, np.ndarray], fill: int = 0) -> np
                     window[np.ix_(range(p.N), rows_in, columns_in)] = x[
                         np.ix_(range(p.N), rows[rows_in], columns[columns_in])
                     ]
-                if layer.floats:
-                    kind = KINDS[layer.floats.form]
+                if layer.real:
+                    kind = KINDS[layer.elements]
                     left = window.astype(np.int8).view(kind).astype(np.float32)
                     right = w[s, r].copy().view(kind).astype(np.float32)
-                    for first in range(0, p.C, layer.floats.rows):
+                    for first in range(0, p.C, side):
                         block = np.zeros_like(acc)
-                        for c in range(first, min(first + layer.floats.rows, p.C)):
+                        for c in range(first, min(first + side, p.C)):
                             block = block + left[..., c : c + 1] * right[c]
                         acc = acc + block
                     continue
                 # int8 products summed in float64 are exact far beyond any depth used here
                 acc += (window @ w[s, r].astype(np.float64)).astype(np.int64)
-        if layer.bias and not layer.floats:
+        if layer.bias and not layer.real:
             acc += tensors["bias"][group * p.K : (group + 1) * p.K]
         if layer.residual_scale is not None:
             residual = _rows(tensors["residual"], layer.pixels_out, layer.output, group, p.K)
             scaled = residual.astype(np.float32) * np.float32(layer.residual_scale)
             acc += np.clip(np.rint(scaled), -128, 127).astype(np.int64).reshape(acc.shape)
-        if layer.floats:
+        if layer.real:
             acc = acc.view(np.int32)
         else:
             acc = ((acc + 2**31) % 2**32 - 2**31).astype(np.int32)
@@ -126,7 +126,7 @@ def run_layer(layer: Layer, tensors: dict[str, np.ndarray], fill: int = 0) -> np
         if layer.scale is None:
             stored[:] = acc.reshape(-1, p.K)
             continue
-        if layer.floats:
+        if layer.real:
             result = float_codes(layer, acc.view(np.float32))
         else:
             result = requantised(np.maximum(acc, 0) if layer.relu else acc, layer.scale)
@@ -146,7 +146,7 @@ def run_layer(layer: Layer, tensors: dict[str, np.ndarray], fill: int = 0) -> np
                     ):
                         inside = 0 <= y < p.Q and 0 <= x0 < p.P
                         values.append(result[:, y, x0] if inside else np.zeros((p.N, p.K), np.int8))
-                most = np.argmax(number_order(np.array(values)) if layer.floats else values, axis=0)
+                most = np.argmax(number_order(np.array(values)) if layer.real else values, axis=0)
                 pooled[:, row, column] = np.take_along_axis(np.array(values), most[None], 0)[0]
         stored[:] = pooled.reshape(-1, p.K)
     return out

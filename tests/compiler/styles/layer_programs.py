@@ -50,7 +50,7 @@ def wrong_layers(
             tensors = {**tensors, "weight": two_a_byte(tensors["weight"])}
         places = {name: e.add(base_data, data.add(array.tobytes())) for name, array in tensors.items()}
         fill = FILL if layer.scale is not None else FILL * 0x01010101
-        expected = run_layer(layer, expected_of, fill=fill)
+        expected = run_layer(layer, expected_of, fill=fill, side=accelerator.dim)
         at = results.add(expected.tobytes())
         wanted.append((case, at, expected))
         spaces = {

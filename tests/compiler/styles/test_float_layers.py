@@ -11,7 +11,6 @@ import pytest
 from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.choice.choose import choices
-from baco.compiler.layers.float_sums import FloatSums, float_sums
 from baco.compiler.layers.layer import Layer
 from baco.compiler.layers.reference import draw_tensors, layer_result
 from baco.compiler.layers.text import layer_text, parse_layer
@@ -38,7 +37,7 @@ OTHER = ROOMY.replace(name="other", input_format="fp8-e5m2", dim=8, scratchpad_k
 def real(r: random.Random, layer: Layer, machine: Accelerator) -> Layer:
     """The layer in the machine's numbers."""
     scale = None if layer.scale is None else 2.0 ** r.randint(-6, 4)
-    return replace(layer, residual_scale=None, scale=scale, floats=float_sums(machine))
+    return replace(layer, residual_scale=None, scale=scale, elements=machine.input_format)
 
 
 def cases(r: random.Random, machine: Accelerator, count: int) -> list[Case]:
@@ -95,14 +94,17 @@ def test_on_rtl() -> None:
 def test_reference(seed: int) -> None:
     r = random.Random(seed)
     for _ in range(4):
-        layer = real(r, draw_layer(r), (ROOMY, OTHER)[seed % 2])
-        tensors = draw_tensors(layer, seed)
-        np.testing.assert_array_equal(layer_result(layer, tensors), run_layer(layer, tensors))
+        machine = (ROOMY, OTHER)[seed % 2]
+        layer = real(r, draw_layer(r), machine)
+        tensors, side = draw_tensors(layer, seed), machine.dim
+        np.testing.assert_array_equal(
+            layer_result(layer, tensors, side), run_layer(layer, tensors, side=side)
+        )
 
 
 def test_chosen_schedules_add_up_in_order() -> None:
     """Channels that do not fit are tiled where a tile has one position of the kernel."""
-    layer = Layer(Problem(R=3, S=3, P=6, Q=6, C=96, K=24), padding=(1, 1), floats=float_sums(ROOMY))
+    layer = Layer(Problem(R=3, S=3, P=6, Q=6, C=96, K=24), padding=(1, 1), elements=ROOMY.input_format)
     found = choices(layer, ROOMY, best=3)
     assert found
     for choice in found:
@@ -111,7 +113,7 @@ def test_chosen_schedules_add_up_in_order() -> None:
 
 
 def test_another_order_is_refused() -> None:
-    layer = Layer(Problem(R=3, S=3, P=4, Q=4, C=8, K=4), floats=float_sums(ROOMY))
+    layer = Layer(Problem(R=3, S=3, P=4, Q=4, C=8, K=4), elements=ROOMY.input_format)
     with pytest.raises(InfeasibleError, match="before the kernel's positions are done"):
         plan_layer(layer, LoopConvSchedule(1, 2, 2, 4, 3, 3, 4), ROOMY)
     plan_layer(layer, LoopConvSchedule(1, 2, 2, 4, 1, 1, 4), ROOMY)
@@ -121,21 +123,23 @@ def test_another_order_is_refused() -> None:
             LoopConvSchedule(1, 2, 2, 4, 3, 3, 1, pixels=3),
             ROOMY,
         )
-    two = Layer(Problem(R=3, S=3, P=4, Q=4, C=3, K=3, groups=2), floats=float_sums(ROOMY))
+    two = Layer(Problem(R=3, S=3, P=4, Q=4, C=3, K=3, groups=2), elements=ROOMY.input_format)
     with pytest.raises(InfeasibleError, match="two blocks of sums"):
-        packed_layer(two, 2)
+        plan_layer(
+            two,
+            DepthwiseSchedule(draw_mapping(random.Random(0), packed_layer(two, 2).problem, 4, "WS"), 2),
+            ROOMY,
+        )
 
 
 def test_what_there_is_not() -> None:
-    with pytest.raises(
-        InfeasibleError, match=r"of integers, and roomy computes fp8-e4m3, sums of 4 at a time"
-    ):
+    with pytest.raises(InfeasibleError, match=r"of integers, and roomy computes fp8-e4m3"):
         plan_layer(Layer(Problem(P=4, C=4, K=4)), LoopConvSchedule(1, 1, 1, 1, 1, 1, 1), ROOMY)
     with pytest.raises(InputError, match="has no residual, and weights of 8 bits"):
-        Layer(Problem(P=4, C=4, K=4), residual_scale=1.0, floats=float_sums(ROOMY))
+        Layer(Problem(P=4, C=4, K=4), residual_scale=1.0, elements=ROOMY.input_format)
 
 
 def test_text() -> None:
-    layer = Layer(Problem(P=4, C=4, K=6), bias=True, floats=FloatSums("fp8-e5m2", 8))
-    assert layer_text(layer).endswith(" floats fp8-e5m2,8")
+    layer = Layer(Problem(P=4, C=4, K=6), bias=True, elements="fp8-e5m2")
+    assert layer_text(layer).endswith(" fp8-e5m2")
     assert parse_layer(layer_text(layer)) == layer
