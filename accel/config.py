@@ -25,6 +25,7 @@ from baco.accel.area import configured_area_mm2, configured_blocks_mm2
 from baco.accel.dataflows import DATAFLOWS, Dataflow, DataflowSetting, offered
 from baco.accel.energy import EnergyLaw, EnergyTable
 from baco.accel.input_format import InputFormat, format_problem
+from baco.accel.number_formats import FORMATS, FloatFormat
 from baco.accel.parameters import ParameterRow, Reader
 from baco.accel.switched_energy import SwitchedEnergy
 from baco.accel.technology import PUBLISHED, known_figures, technology
@@ -208,7 +209,7 @@ class Accelerator(BaseModel, metaclass=_Checked):
     ] = Field(32, ge=8, le=32, description="bits of a partial sum inside the array (Gemmini: 20)")
     input_format: Annotated[InputFormat, ParameterRow("format of elements", readers=_ALL)] = Field(
         "integer",
-        description="integers of input_bits, or fp8-e4m3, fp8-e5m2: 8 bits of floating point, float32 sums (no networks yet)",
+        description="integers of input_bits, or fp8-e4m3, fp8-e5m2: 8 bits of floating point, float32 sums",
     )
     dma_bits: Annotated[
         Literal[32, 64, 128, 256, 512],
@@ -406,7 +407,7 @@ class Accelerator(BaseModel, metaclass=_Checked):
         if self.input_format != "integer":
             raise InfeasibleError(
                 f"{what} of integers only, and {self.name} has elements of {self.input_format}",
-                hint="command streams (baco cosim) and programs of your own (baco simulate) run on it, and baco synth measures it",
+                hint="layers and networks (baco run), command streams (baco cosim) and programs of your own (baco simulate) run on it",
             )
 
     @property
@@ -525,7 +526,10 @@ class Accelerator(BaseModel, metaclass=_Checked):
     def energy_law(self) -> EnergyLaw:
         """What its counts become energy by: figures of switching where its technology has some, else the table `energy`."""
         figures = known_figures(self.technology)
-        return self.energy if figures is None else SwitchedEnergy(figures, self.energy, self)
+        if figures is not None:
+            return SwitchedEnergy(figures, self.energy, self)
+        form = FORMATS.get(self.input_format)
+        return self.energy.of_elements(form.fraction_bits) if isinstance(form, FloatFormat) else self.energy
 
     def static_pj_of(self, cycles: Any, dim: Any, accumulator_kib: Any, scratchpad_kib: Any) -> Any:
         """Static energy in pJ of accelerators that differ from this one in their sizes only, over some cycles: leakage

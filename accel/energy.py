@@ -51,6 +51,9 @@ _TABLE_LANES = 2.0
 #: Energy of an instruction of the host core, pJ: Zaruba and Benini, "The Cost of Application-Class Processing" (TVLSI 2019),
 #: report up to 40 Gop/(s W) for a 64-bit in-order RISC-V core in 22 nm.
 INSTRUCTION_PJ = 25.0
+#: Energies of operations in 45 nm at 0.9 V, pJ: M. Horowitz, "Computing's Energy Problem" (ISSCC 2014): a product of 8 bits and a sum of
+#: 32 bits of integers; a sum of float32, and a product of float16, whose multiplier is 11 x 11 bits.
+_INTEGER_MAC_PJ, _FLOAT_SUM_PJ, _HALF_PRODUCT_PJ = 0.2 + 0.1, 0.9, 1.1
 #: Constants that the published table lacks, and what it stands for in their place.
 _ADDITIONS = {
     "leakage_mw_per_mm2": 0.0,
@@ -214,6 +217,15 @@ class EnergyTable(BaseModel, EnergyLaw):
             for name, value in ((name, getattr(self, name)) for name in type(self).model_fields)
         }
         return EnergyTable(**scaled)
+
+    def of_elements(self, fraction_bits: int) -> EnergyTable:
+        """The table of an array that multiplies floating point with so many bits of a fraction and adds up float32.
+
+        No published table has such an array, so this is assumed: a multiply-accumulate takes `mac_pj` times the ratio that Horowitz' figures of one
+        have, a product's taken as those of float16 by what its multiplier has of bits. Registers hold as many bits as of integers.
+        """
+        product = _HALF_PRODUCT_PJ * ((1 + fraction_bits) / 11) ** 2
+        return self.model_copy(update={"mac_pj": self.mac_pj * (_FLOAT_SUM_PJ + product) / _INTEGER_MAC_PJ})
 
     def static_pj_per_cycle(self, area_mm2: Number, clock_mhz: float) -> Number:
         """Energy in pJ that silicon takes in every cycle, whatever it does: leakage, which is a power (mW / MHz is nJ

@@ -70,9 +70,8 @@ def counted_activity(result: Simulation) -> dict[str, int]:
 
 
 def energy_uj(result: Simulation, accelerator: Accelerator) -> float | None:
-    """Energy of the accelerator and its main memory in µJ; None from simulators that do not count what it takes, and for elements that no
-    table of energies knows."""
-    if not result.activity or accelerator.input_format != "integer":
+    """Energy of the accelerator and its main memory in µJ; None from simulators that do not count what it takes."""
+    if not result.activity:
         return None
     return sum(measured_energy(result, accelerator, result.cycles or 0).values()) * 1e-6
 
@@ -84,6 +83,9 @@ def energy_source(accelerator: Accelerator) -> str:
         f"main memory is assumed to take {table.dram_pj:g} pJ a byte (published evaluation, thesis Table 6.3: 100) and the host core"
         f" {table.instruction_pj:g} pJ an instruction"
     )
+    if accelerator.input_format != "integer":
+        ratio = accelerator.energy_law.mac_pj / table.mac_pj
+        assumed += f"; a multiply-accumulate of {accelerator.input_format} is assumed to take {ratio:.3g} times one of int8 (Horowitz, ISSCC 2014)"
     if figures is None:
         return (
             f"energy: what was counted in the run (predicted: what the model counts) times the constants of the published evaluation;"

@@ -374,7 +374,7 @@ def _convolutions(
         return []
     stored = (pool.rows, pool.columns) if pool else (p.Q, p.P)
     down = downsamples(layer)
-    pixels = 1 if layer.real else packed_pixels(layer, p.R, p.C, accelerator)
+    pixels = packed_pixels(layer, p.R, p.C, accelerator)
     one_row = (p.stride_h != p.stride_w and p.P > 1) or (p.dilation_h != p.dilation_w and p.R > 1 and p.S > 1)
     options = {
         "n": equal_parts(p.N),

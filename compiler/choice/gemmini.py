@@ -47,7 +47,11 @@ def gemmini_schedule(
     reduction = math.prod(trips[4:])
     down = downsamples(layer)
     packs = (
-        accelerator.features.first_layer and tile[_IN] <= accelerator.dim and not down and p.dilation_w == 1
+        accelerator.features.first_layer
+        and not layer.real
+        and tile[_IN] <= accelerator.dim
+        and not down
+        and p.dilation_w == 1
     )
     return LoopConvSchedule(
         *tile,

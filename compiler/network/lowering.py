@@ -199,6 +199,10 @@ class Lowering(PartCaller):
 
     def _on_host(self, op: IntegerOperator, reason: str) -> None:
         """The host computes the operator, and the table behind it, in place."""
+        if isinstance(op, Convolution | MatMul) and op.floats:
+            raise InfeasibleError(
+                f"'{op.name}' is a product of {op.floats.form}, which the host core does not compute, nor does {self.accelerator.name}: {reason.splitlines()[0]}"
+            )
         self.result.reasons[self._operator] = reason
         self._host(op.host_call(self.values))
         if self._table is not None:

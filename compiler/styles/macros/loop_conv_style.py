@@ -43,11 +43,12 @@ class LoopConvStyle(MacroStyle[LoopConvSchedule]):
 
 def packed_pixels(layer: Layer, columns: int, depth: int, accelerator: Accelerator) -> int:
     """Pixels of the window that a row of the array holds (max_pixels_per_row), for a tile of so many of its columns and
-    channels: as many as fit.
+    channels: as many as fit; one of real numbers, which are added up position by position.
     """
     p = layer.problem
     packs = (
         accelerator.features.first_layer
+        and not layer.real
         and depth == p.C <= accelerator.dim
         and p.dilation_w == 1
         and not downsamples(layer)
