@@ -164,7 +164,14 @@ class PlannedNetworks:
         rows = None if self.cuts is None else [{**one._asdict(), "seconds": one.seconds} for one in self.cuts]
         ran = None if self.measured is None else self.measured.record()
         cut = None if self.cut is None else self.cut.groups
-        return self.plan.record() | {"profiled": self.profiled, "measured": ran, "cuts": rows, "cut": cut}
+        how = (
+            {}
+            if self.profiled is None
+            else {"evidence": f"predicted from groups measured alone ({self.profiled})"}
+        )
+        return (
+            self.plan.record() | how | {"profiled": self.profiled, "measured": ran, "cuts": rows, "cut": cut}
+        )
 
     def write(self, folder: str | Path) -> list[Path]:
         """`plan.json` and `plan.html`. Raises StorageError where they cannot be written."""

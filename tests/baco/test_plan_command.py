@@ -44,6 +44,26 @@ def test_two_networks(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
     assert "predicted" in page
 
 
+def test_a_replay(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """One program for both units, whose results are compared; times stand beside those that were planned."""
+    units = ("-u", "gemmini-default,dim=8", "-u", "gemmini-default,dim=4")
+    options = ("--seconds", "1", "--replay", "timed", "-o", str(tmp_path))
+    code, out, _ = call(capsys, "-n", "resnet18:image=32", *units, *options)
+    assert code == 0
+    assert "operators compared: all are right" in out
+    assert "measured (timed): " in out
+    record = json.loads((tmp_path / "plan.json").read_text())
+    measured = record["measured"]
+    assert measured["wrong"] == []
+    assert len(measured["tasks"]) == len(record["tasks"])
+    assert measured["makespan_ms"] == max(task["end_ms"] for task in measured["tasks"])
+    assert set(measured["alone_ms"]) <= {unit["unit"] for unit in record["units"]}
+    page = (tmp_path / "plan.html").read_text()
+    assert page.count("ms, measured</title>") == len(record["tasks"])
+    assert "<title>resnet18 run 1: conv1" in page
+    assert "measured, µs" in page
+
+
 def test_a_cut(capsys: pytest.CaptureFixture[str]) -> None:
     cloud = ("--cloud", "gemmini-large", "--link", "6,2,1.2")
     code, out, _ = call(capsys, "-n", "deepbench_ocr", "-u", "gemmini-default,dim=4", *cloud)
