@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from baco.api.sources import accelerator, network, networks
     from baco.api.space import Space
     from baco.api.study import Study, explore, load_study
-    from baco.api.systems import PlannedNetworks as PlannedNetworks
-    from baco.api.systems import plan
+    from baco.api.systems import PlannedNetworks, plan
     from baco.api.trials import Trial
     from baco.common.errors import BacoError, InfeasibleError, InputError, StorageError
     from baco.compiler.mapping.nest import Mapping
@@ -101,6 +100,7 @@ _HOMES = {
     "accelerator": "baco.api.sources",
     "network": "baco.api.sources",
     "networks": "baco.api.sources",
+    "PlannedNetworks": "baco.api.systems",
     "plan": "baco.api.systems",
     "BacoError": "baco.common.errors",
     "InfeasibleError": "baco.common.errors",
@@ -131,6 +131,7 @@ __all__ = [
     "KernelVerdict",
     "Mapping",
     "Network",
+    "PlannedNetworks",
     "QuantisedModel",
     "Result",
     "Run",

@@ -63,6 +63,11 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
             *("pipeline", "TensorPipeline", "TensorPipelineRun"),
         ),
     ),
+    "systems": (
+        "Systems",
+        "Several accelerators and cores on one memory: what runs where when.",
+        ("plan", "PlannedNetworks"),
+    ),
     "errors": (
         "Errors",
         "What a user can cause is a `BacoError`: one message with a place and a hint. Notebooks show the user's line and the "
