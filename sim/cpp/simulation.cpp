@@ -108,31 +108,35 @@ void run_harts(const std::vector<Host*>& hosts, const std::vector<Engine*>& engi
     for (const Host* host : hosts) instructions += host->counts().instructions;
     watchdog.check(engines, instructions);
   };
-  uint64_t next_check = 0, behind = 0;  // cycles that cores have passed alone, of which the engines have not been told
+  uint64_t cycle = 0, next_check = 0, behind = 0;  // cycles that cores have passed alone, of which the engines have not been told
   const auto tell = [&] {
     for (Engine* engine : engines) engine->skip(behind);
     behind = 0;
   };
+  bool rest = false;  // all accelerators, until one is offered something
   while (!exited()) {
-    // the cores alone, as long as all accelerators rest
-    bool alone = std::all_of(engines.begin(), engines.end(), [](const Engine* engine) { return engine->quiet(); });
-    uint64_t passed = alone ? watchdog.most_cycles(*engines.front()) : 1;
-    for (const Host* host : hosts) passed = std::min(passed, std::max<uint64_t>(1, host->resting()));
+    if (!rest) rest = std::all_of(engines.begin(), engines.end(), [](const Engine* engine) { return engine->quiet(); });
+    uint64_t passed = 1;
+    if (rest) {
+      passed = kCheckCycles;
+      for (const Host* host : hosts) passed = std::min(passed, std::max<uint64_t>(1, host->resting()));
+    }
     for (running = 0; running < hosts.size(); ++running) {
-      if (alone && hosts[running]->run_alone(passed)) continue;
-      if (alone) tell();  // it comes to a command: a cycle for all
-      alone = false;
+      if (rest && hosts[running]->run_alone(passed)) continue;
+      if (rest) tell();  // it comes to a command: a cycle for all
+      rest = false;
       hosts[running]->cycle();
     }
     running = 0;
-    if (alone) {
+    if (rest) {
       behind += passed;
     } else {
       for (Engine* engine : engines) engine->tick();
     }
-    if (engines.front()->cycle() + behind < next_check) continue;
+    cycle += passed;
+    if (cycle < next_check) continue;
     tell();
-    next_check = engines.front()->cycle() + kCheckCycles;
+    next_check = cycle + kCheckCycles;
     check();
   }
   tell();
