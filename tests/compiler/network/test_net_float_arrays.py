@@ -16,13 +16,14 @@ from baco.compiler.network.program import NetworkProgram, compile_network
 from baco.compiler.network.quantise import quantise, quantise_inputs
 from baco.compiler.network.quantiser import DEFAULT, Quantiser
 from baco.compiler.network.reference import reference
+from baco.compiler.ops.elements import Coded
 from baco.compiler.ops.products import Convolution
 from baco.sim.engines.program import run_program
 from baco.workloads.encoding import FloatEncoding
 from baco.workloads.network import Network
 from tests.compiler.layers.layer_oracle import KINDS, spread
 from tests.compiler.network import net_quant_networks as small
-from tests.compiler.network.net_sketch import DIM4
+from tests.compiler.network.net_sketch import DIM4, Sketch, check
 from tests.compiler.network.test_net_quant_random import RandomNetwork
 from tests.machines import FLOATS
 from tests.seeds import seeds
@@ -131,6 +132,28 @@ def test_encodings(form: str) -> None:
     wanted = np.clip(numbers * 2, -most, most).astype(KINDS[form])
     np.testing.assert_array_equal(encoding.whole(numbers), wanted.view(np.int8))
     np.testing.assert_array_equal(encoding.real(wanted.view(np.int8)), wanted.astype(np.float32) / 2)
+
+
+@pytest.mark.parametrize("form", KINDS)
+def test_the_host_rounds_to_codes(form: str) -> None:
+    """Its C function, beside every number and every middle of two, and on what is no number of the format."""
+    numbers = np.arange(256, dtype=np.uint8).view(KINDS[form]).astype(np.float32)
+    numbers = np.sort(numbers[np.isfinite(numbers)])
+    points = np.concatenate(
+        [numbers, (numbers[1:] + numbers[:-1]) / 2, [np.inf, -np.inf, np.nan, 1e-40, 1e30]]
+    )
+    points = points.astype(np.float32)
+    points = np.concatenate([points, *(np.nextafter(points, np.float32(end)) for end in (-np.inf, np.inf))])
+    sketch = Sketch(np.random.default_rng(0))
+    source = sketch.value(points.shape, "input", points)
+    sketch.add(Coded, sketch.value(points.shape, "output"), input=source, scale=1.0, form=form)
+    program = check(sketch, check_layers=False)
+    (name,) = (value.name for value in program.network.values.values() if value.role == "output")
+    codes = reference(program.network, sketch.inputs())[name]
+    most = float(ml_dtypes.finfo(KINDS[form]).max)
+    kept = ~np.isnan(points)
+    wanted = np.clip(points[kept], -most, most).astype(KINDS[form]).view(np.int8)
+    np.testing.assert_array_equal(codes[kept], wanted)
 
 
 def test_every_tile_gives_the_same() -> None:

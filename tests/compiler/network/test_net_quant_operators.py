@@ -21,8 +21,18 @@ from tests.compiler.network import net_quant_oracle
 from tests.compiler.network.net_quant_networks import SMALL, run_both
 from tests.compiler.network.operator_kinds import concrete_kinds
 
-#: Operators on real numbers that are compared with their models' evaluators, in `test_net_given_floats.py`.
-REAL = {"RealProducts", "RealResize", "RealRows", "RealSelection", "RealTop", "RealWindows", "ScaledSums"}
+#: Operators on real numbers that are compared with their models' evaluators, in `test_net_given_floats.py` and
+#: `test_net_float_arrays.py`.
+REAL = {
+    "Coded",
+    "RealProducts",
+    "RealResize",
+    "RealRows",
+    "RealSelection",
+    "RealTop",
+    "RealWindows",
+    "ScaledSums",
+}
 #: Those that only a lowering makes, `test_net_row_sums.py`, `test_net_gates.py` and `test_fuse_elements.py`.
 LOWERED = {"FusedElements", "Gate", "NormalisationBySums"}
 
