@@ -9,14 +9,15 @@ _WHOLE = Accelerator(
     name="whole", dim=4, scratchpad_kib=1, accumulator_kib=1, partial_sum_bits=20, tile_rows=2, dma_bits=64,
     features=Features(mvin_scale_acc=True, row_functions=True, requantization=True, packed_weights=True),
 )  # fmt: skip
-#: Local memories in which loops are long.
+#: Local memories in which loops are long, and much of everything under way.
 _LARGE = Accelerator(
-    name="large", dim=2, dataflow="WS", scratchpad_kib=16, accumulator_kib=16, dma_bits=64,
+    name="large", dim=2, dataflow="WS", scratchpad_kib=16, accumulator_kib=16, dma_bits=64, dma_requests=64,
+    load_queue=16, execute_queue=16, store_queue=16, load_entries=32, execute_entries=32, store_entries=32,
     features=Features(row_functions=True),
 )  # fmt: skip
-#: Normaliser commands; what leaves in a cycle is a whole row of results.
+#: Normaliser commands, of long rows, too; what leaves in a cycle is a whole row of results.
 _NORMAL = Accelerator(
-    name="normal", dim=4, scratchpad_kib=1, accumulator_kib=1, dma_bits=32, dma_max_bytes=32,
+    name="normal", dim=4, scratchpad_kib=16, accumulator_kib=16, dma_bits=32, dma_max_bytes=32,
     features=Features(normalizations=True, row_functions=True),
 )  # fmt: skip
 #: Few of everything: queues and stations of one entry, one bank, one dataflow, half of the features.
