@@ -32,10 +32,13 @@ FAULTS = {
 }
 
 
-def test_both_units_leave_what_the_functional_model_does() -> None:
-    (result,) = run_campaign([PAIR], 40, seed=0, checked=True)
+@pytest.mark.parametrize(
+    ("count", "seed"), [(40, 0), pytest.param(10_000, 1, marks=pytest.mark.slow)], ids=["some", "many"]
+)
+def test_both_units_leave_what_the_functional_model_does(count: int, seed: int) -> None:
+    (result,) = run_campaign([PAIR], count, seed, checked=True)
     assert [failure.outcome.describe() for failure in result.failures] == []
-    assert result.streams == 40
+    assert result.streams == count
 
 
 def test_streams_of_a_system_share_what_is_only_read() -> None:
