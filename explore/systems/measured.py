@@ -142,8 +142,11 @@ def measured_profile(
             MeasuredStep(
                 step.cycles,
                 step.dram_bytes,
-                (slow.cycles - step.cycles) / (1 / SLOWER - 1)
-                + (late.cycles - step.cycles) / latency * queue,
+                # a request waits for its share of the channel, or behind a queue that its own loads do not fill
+                max(
+                    (slow.cycles - step.cycles) / (1 / SLOWER - 1),
+                    (late.cycles - step.cycles) / latency * queue,
+                ),
             )
             for step, slow, late in zip(usual, slower, later, strict=True)
         ]

@@ -1,7 +1,7 @@
 """When tasks run on units: orders carried out, with what tasks of different units take from each other.
 
 Tasks that run at the same time and need a shared resource hold each other up, each in proportion to the share that the others need (need
-over time) and to its own exposure: nothing where it works while it waits. Tasks that then still need more together than there is slow
+over time) while they are held up themselves, and to its own exposure: nothing where it works while it waits. Tasks that then still need more together than there is slow
 down alike. So a shared resource never gives more than it has, and no lower bound of the problem without sharing, or of the load of a
 resource, is undercut.
 """
@@ -21,6 +21,8 @@ from baco.exploration.systems.task_graph import Edge, Goal, TaskGraph
 
 #: Of what is left of a task, relative to its time: less is rounding.
 _ROUNDING = 1e-12
+#: After which rates of tasks that hold each other up are known well enough.
+_ROUNDS = 6
 
 
 class Spell(NamedTuple):
@@ -274,18 +276,30 @@ class _Activities:
 
     def _rates(self, running: list[int]) -> dict[int, float]:
         """How much of its time alone each activity gets done in a unit of time."""
+        rates = dict.fromkeys(running, 1.0)
+        if sum(bool(self._shares[activity]) for activity in running) < 2:  # nobody holds another one up
+            return rates
         wanted: dict[int, float] = {}
         for activity in running:
             for resource, share, _ in self._shares[activity]:
                 wanted[resource] = wanted.get(resource, 0.0) + share
-        rates, asked = {}, dict.fromkeys(wanted, 0.0)
-        for activity in running:
-            longer = sum(
-                exposed * (wanted[resource] - share) for resource, share, exposed in self._shares[activity]
-            )
-            rates[activity] = 1 / (1 + max(0.0, longer))
-            for resource, share, _ in self._shares[activity]:
-                asked[resource] += share * rates[activity]
+        asked = wanted
+        for _ in range(_ROUNDS):  # who is held up asks for less
+            rates = {
+                activity: 1
+                / (
+                    1
+                    + sum(
+                        exposed * max(0.0, asked[resource] - share * rates[activity])
+                        for resource, share, exposed in self._shares[activity]
+                    )
+                )
+                for activity in running
+            }
+            asked = dict.fromkeys(wanted, 0.0)
+            for activity in running:
+                for resource, share, _ in self._shares[activity]:
+                    asked[resource] += share * rates[activity]
         return {
             activity: rate / max((1.0, *(asked[resource] for resource, *_ in self._shares[activity])))
             for activity, rate in rates.items()
