@@ -46,6 +46,9 @@ _FLOATS = Accelerator(
     input_format="fp8-e4m3",
     features=Features(mvin_scale=False),
 )  # fmt: skip
-_MORE_FLOATS = _FLOATS.replace(name="more-floats", dim=2, input_format="fp8-e5m2")
+_MORE_FLOATS = _FLOATS.replace(
+    name="more-floats", dim=2, input_format="fp8-e5m2",
+    features=Features(max_pool=False, mvin_scale=False, accumulator_scale=False),
+)  # fmt: skip
 
 COVERED = (_WHOLE, _LARGE, _NORMAL, _SCARCE, _PLAIN, _RAW, _FLOATS, _MORE_FLOATS)
