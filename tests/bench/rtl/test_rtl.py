@@ -53,8 +53,8 @@ BOUNDS = {
     "store_beside": DIM + 2,
     # a queue before, between and behind the unrollers, and three steps in which operands are read
     "front": 6,
-    # a register behind the walks of LOOP_WS besides
-    "loop_start": 8,
+    # a register behind the walks of LOOP_WS besides, and one behind its verdict
+    "loop_start": 9,
     "load_1": DIM,
     "load_wide": DIM,
     "load_row": 1,
