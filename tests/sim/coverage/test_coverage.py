@@ -174,7 +174,7 @@ def test_waivers_name_what_the_sources_have() -> None:
             elif waiver.text:
                 assert pattern in text
             else:
-                last = pattern.rpartition(".")[2].replace("*", r"\w*")
+                last = pattern.rpartition(".")[2].replace("*", r"\w*").replace("?", r"\w")
                 assert re.search(rf"\b{last}\b", text), pattern
 
 
