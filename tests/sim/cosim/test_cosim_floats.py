@@ -58,10 +58,12 @@ def test_what_synthesis_reads_does_the_same(tmp_path: Path) -> None:
     ("module", "right", "wrong"),
     [
         ("baco_float_add", "normal[2] & (normal[3] | normal[1] | normal[0])", "normal[2]"),
-        ("baco_fp8_narrow", "round = word[W-F-2] & ", "round = 1'b0 & "),
-        ("baco_store_convert", "lane[6:0] ^ {7{lane[7]}}", "lane[6:0]"),
+        pytest.param("baco_fp8_narrow", "round = word[W-F-2] & ", "round = 1'b0 & ", marks=pytest.mark.slow),
+        pytest.param("baco_store_convert", "lane[6:0] ^ {7{lane[7]}}", "lane[6:0]", marks=pytest.mark.slow),
         ("baco_store_convert", "power = src_scale[30:23]", "power = 8'd127"),
-        ("baco_fp8_mesh_row", ".x(p[j*32 +: 32])", ".x({1'b0, p[j*32 +: 31]})"),
+        pytest.param(
+            "baco_fp8_mesh_row", ".x(p[j*32 +: 32])", ".x({1'b0, p[j*32 +: 31]})", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_wrong_arithmetic_is_seen(module: str, right: str, wrong: str, tmp_path: Path) -> None:
