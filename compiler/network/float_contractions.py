@@ -25,13 +25,15 @@ from baco.compiler.network.real_values import real_function, real_pair
 from baco.compiler.network.tensor_operators import (
     ConvolutionGeometry,
     batched,
+    columns_bias,
+    convolution_operands,
     flattened,
     image_of,
     inserted,
+    kernel_of,
     matrix_of,
     order_for_reader,
     stored_image,
-    unpadded,
 )
 from baco.compiler.ops.elementwise import Map
 from baco.compiler.ops.products import Convolution, MatMul
@@ -90,23 +92,13 @@ def _encoding(floats: FloatSums, largest: float) -> FloatEncoding:
 
 def convolution(b: IntegerBuilder, op: Operator) -> None:
     """Convolution, with the padding before it and what follows."""
-    x, weight, bias = semantics_of(op).operands
-    if not isinstance(weight, Parameter) or not isinstance(x, Tensor):
-        raise b.error(op, "the weights of a convolution must be constants")
-    dimensions = len(weight.shape)
-    padding = [before for before, _ in semantics_of(op).attributes["padding"]]
-    x = unpadded(b, x, padding)
-    e = _followed(b, op, 1, pools=dimensions == 4)
-    kernel = b.parameters.scaled(weight, e.factor.reshape(-1, *[1] * (dimensions - 1)))
-    if dimensions == 3:
-        kernel = kernel[:, :, None, :]
-    shift = np.zeros(kernel.shape[0])
-    if isinstance(bias, Parameter):
-        shift = shift + b.parameters(bias).reshape(-1)
+    x, weight, bias, padding = convolution_operands(b, op)
+    e = _followed(b, op, 1, pools=len(weight.shape) == 4)
+    kernel, shift = kernel_of(b, weight, bias, e)
     window = ConvolutionGeometry.of(op, padding)
     source = image_of(b, b.operand(x, op, as_given=True), op)
-    weights = _coded(b, f"{op.name}.weight", kernel.transpose(2, 3, 1, 0))
-    offsets = _bias(b, op, shift * e.factor + e.shift, b.scale(source) * b.scale(weights), kernel.shape[0])
+    weights = _coded(b, f"{op.name}.weight", kernel)
+    offsets = _bias(b, op, shift * e.factor + e.shift, b.scale(source) * b.scale(weights), len(shift))
 
     def emit(name: str, output: View, relu: bool, scale: float | None) -> None:
         b.emit(
@@ -144,13 +136,7 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
     e = _followed(b, op, len(shape) - 1, scalable=trained and not vector, shiftable=not vector)
     alpha = semantics_of(op).attributes["alpha"]
     columns = 1 if vector else right.shape[-1]
-    total = np.zeros(columns)
-    if isinstance(bias, Parameter):
-        added = b.parameters(bias).astype(np.float64)
-        if added.ndim and math.prod(added.shape[:-1]) != 1:
-            raise b.error(op, f"a bias of {added.shape} is not one of columns")
-        total = total + added.reshape(-1)
-    total = total * e.factor + e.shift
+    total = columns_bias(b, op, bias, columns) * e.factor + e.shift
     flat = flattened(b, left, op) if trained and len(right.shape) <= 2 else None
     a_view = matrix_of(b, _operand(b, left, op) if flat is None else flat.view, op, row=True)
     batch = a_view.shape[:-2]

@@ -29,13 +29,13 @@ from baco.compiler.network.real_values import real_line
 from baco.compiler.network.tensor_operators import (
     ConvolutionGeometry,
     batched,
+    convolution_operands,
     flattened,
     image_of,
     inserted,
     matrix_of,
     order_for_reader,
     stored_image,
-    unpadded,
 )
 from baco.compiler.network.trained_weights import LARGEST_SUM, quantise_weights
 from baco.compiler.ops.arithmetic import distinct
@@ -43,7 +43,7 @@ from baco.compiler.ops.elementwise import Fill, Map
 from baco.compiler.ops.products import Convolution, MatMul
 from baco.compiler.ops.requantisation import RowSums
 from baco.compiler.ops.views import View
-from baco.workloads.network import Operator, Tensor
+from baco.workloads.network import Operator
 from baco.workloads.semantics import Operand, Parameter
 
 #: Largest float32 factor that is told from one that is no number.
@@ -140,11 +140,7 @@ def _last(numbers: np.ndarray) -> np.ndarray:
 
 def convolution(b: IntegerBuilder, op: Operator) -> None:
     """Convolution, with the padding before it and the ReLU behind it."""
-    x, weight, bias = semantics_of(op).operands
-    if not isinstance(weight, Parameter) or not isinstance(x, Tensor):
-        raise b.error(op, "the weights of a convolution must be constants")
-    padding = [before for before, _ in semantics_of(op).attributes["padding"]]
-    x = unpadded(b, x, padding)
+    x, weight, bias, padding = convolution_operands(b, op)
     e = followed(b, op, 1)
     dimensions = len(weight.shape)
     source = image_of(b, b.operand(x, op, as_given=True), op)

@@ -94,25 +94,49 @@ def stored_image(view: View) -> View:
 
 def convolution(b: IntegerBuilder, op: Operator) -> None:
     """Convolution, with the padding before it and what follows."""
+    x, weight, bias, padding = convolution_operands(b, op)
+    pools = len(weight.shape) == 4 and len(op.output.shape) == 4 and not b.quantiser.by_channel
+    e = follow(b, op, 1, pools=pools)
+    kernel, shift = kernel_of(b, weight, bias, e)
+    window = ConvolutionGeometry.of(op, padding)
+    source = image_of(b, b.operand(x, op), op)
+    raw, final = result(b, e, CHANNELS_LAST.get(len(e.last.output.shape)))
+    convolve(b, op.name, op, e, source, kernel, shift, window, stored_image(raw))
+    clip(b, e, raw, final)
+
+
+def convolution_operands(b: IntegerBuilder, op: Operator) -> tuple[Tensor, Parameter, Operand, list[int]]:
+    """What a convolution reads behind an operator that only pads, its weights and bias, and its padding with that of the operator."""
     x, weight, bias = semantics_of(op).operands
     if not isinstance(weight, Parameter) or not isinstance(x, Tensor):
         raise b.error(op, "the weights of a convolution must be constants")
-    dimensions = len(weight.shape)
     padding = [before for before, _ in semantics_of(op).attributes["padding"]]
-    x = unpadded(b, x, padding)
-    pools = dimensions == 4 and len(op.output.shape) == 4 and not b.quantiser.by_channel
-    e = follow(b, op, 1, pools=pools)
+    return unpadded(b, x, padding), weight, bias, padding
+
+
+def kernel_of(
+    b: IntegerBuilder, weight: Parameter, bias: Operand, e: Epilogue
+) -> tuple[np.ndarray, np.ndarray]:
+    """Real weights [S, R, C, K] times the factors that follow, and the bias [K] without them."""
+    dimensions = len(weight.shape)
     kernel = b.parameters.scaled(weight, e.factor.reshape(-1, *[1] * (dimensions - 1)))
     if dimensions == 3:
         kernel = kernel[:, :, None, :]
     shift = np.zeros(kernel.shape[0])
     if isinstance(bias, Parameter):
         shift = shift + b.parameters(bias).reshape(-1)
-    window = ConvolutionGeometry.of(op, padding)
-    source = image_of(b, b.operand(x, op), op)
-    raw, final = result(b, e, CHANNELS_LAST.get(len(e.last.output.shape)))
-    convolve(b, op.name, op, e, source, kernel.transpose(2, 3, 1, 0), shift, window, stored_image(raw))
-    clip(b, e, raw, final)
+    return kernel.transpose(2, 3, 1, 0), shift
+
+
+def columns_bias(b: IntegerBuilder, op: Operator, bias: Operand, columns: int) -> np.ndarray:
+    """The real bias of a product, of every column or of all; zeros where it has none."""
+    total = np.zeros(columns)
+    if isinstance(bias, Parameter):
+        added = b.parameters(bias).astype(np.float64)
+        if added.ndim and math.prod(added.shape[:-1]) != 1:
+            raise b.error(op, f"a bias of {added.shape} is not one of columns")
+        total = total + added.reshape(-1)
+    return total
 
 
 def unpadded(b: IntegerBuilder, x: Tensor, padding: list[int]) -> Tensor:
@@ -249,13 +273,7 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
     e = follow(b, op, len(shape) - 1, scalable=trained and not vector, shiftable=not vector)
     factor, shift = e.factor * semantics_of(op).attributes["alpha"], e.shift
     columns = 1 if vector else right.shape[-1]
-    total = np.zeros(columns)
-    if isinstance(bias, Parameter):
-        added = b.parameters(bias).astype(np.float64)
-        if added.ndim and math.prod(added.shape[:-1]) != 1:
-            raise b.error(op, f"a bias of {added.shape} is not one of columns")
-        total = total + added.reshape(-1)
-    total = np.broadcast_to(total * e.factor + shift, (columns,))
+    total = np.broadcast_to(columns_bias(b, op, bias, columns) * e.factor + shift, (columns,))
 
     flat = flattened(b, left, op) if trained and len(right.shape) <= 2 else None
     a_view = matrix_of(b, b.operand(left, op) if flat is None else flat.view, op, row=True)
