@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MOST_RUNS = 1000
-
-
+#: Of random weights and inputs, unless another one is asked for.
+_SEED = 0
 #: Units whose own programs are predicted to take so many times the best one's at most are run beside a plan.
 _NEAR = 1.1
 
@@ -46,6 +46,7 @@ class PlannedNetworks:
         profiled: the engine that measured groups; None where they are predicted.
         cuts: every cut of the one network; None without a link.
         measured: the plan as it ran; None before.
+        integers: networks with the numbers that groups were measured with; None where they were predicted.
     """
 
     plan: SystemPlan
@@ -55,6 +56,7 @@ class PlannedNetworks:
     profiled: str | None = None
     cuts: list[LinkSplit] | None = None
     measured: MeasuredPlan | None = None
+    integers: Mapping[str, NetworkUnit] | None = None
 
     @property
     def makespan_ms(self) -> float:
@@ -78,7 +80,7 @@ class PlannedNetworks:
         engine: str = "rtl",
         *,
         alone: bool = True,
-        seed: int = 0,
+        seed: int = _SEED,
         report: Callable[[str], None] | None = None,
     ) -> PlannedNetworks:
         """The same with the plan as it runs: one program for all units, on random numbers that every operator's results are compared for.
@@ -98,17 +100,10 @@ class PlannedNetworks:
 
         plan = self.plan
         plan.system.clock_mhz  # noqa: B018  raises where they differ
-        known = _prepared(self.networks, plan.system, self.layers, seed=seed)
-        own = {name: profile(unit.network, plan.system) for name, unit in known.items()}
-        profiles = tuple(own[name] for name in self.networks)
-        if all(new.steps == old.steps for new, old in zip(profiles, plan.profiles, strict=True)):
-            same = zip(plan.profiles, profiles, strict=True)
-            profiles = tuple(replace(old, fused=new.fused, lowered=new.lowered) for old, new in same)
-            plan = replace(plan, profiles=profiles)
-        else:  # numbers decided what is done how
-            plan = plan_system(
-                profiles, plan.demands, plan.system, objective=plan.objective, seconds=self.seconds
-            )
+        known = self.integers if seed == _SEED else None
+        if known is None:
+            known = _prepared(self.networks, plan.system, self.layers, seed=seed)
+            plan = self._with_numbers(known)
         data = []
         for number, run in enumerate(plan.mix.runs):
             unit = known[self.networks[run.network]]
@@ -123,6 +118,19 @@ class PlannedNetworks:
                 alone_ns = self._alone(plan, [known[name] for name in self.networks], engine, report)
         measured = replay_plan(plan, data, engine, alone_ns=alone_ns, report=report)
         return replace(self, plan=plan, measured=measured)
+
+    def _with_numbers(self, known: Mapping[str, NetworkUnit]) -> SystemPlan:
+        """The plan for networks with these weights; another one where they decide what is done how."""
+        plan = self.plan
+        own = {name: profile(unit.network, plan.system) for name, unit in known.items()}
+        profiles = tuple(own[name] for name in self.networks)
+        if all(new.steps == old.steps for new, old in zip(profiles, plan.profiles, strict=True)):
+            same = zip(plan.profiles, profiles, strict=True)
+            profiles = tuple(replace(old, fused=new.fused, lowered=new.lowered) for old, new in same)
+            return replace(plan, profiles=profiles)
+        return plan_system(
+            profiles, plan.demands, plan.system, objective=plan.objective, seconds=self.seconds
+        )
 
     @staticmethod
     def _alone(
@@ -220,12 +228,12 @@ def plan(
     sent = None if link is None else LinkModel.parse(link)
     behind = None if cloud is None else _system([cloud])
     names = tuple(name for name, _ in asked)
-    integers: dict[str, NetworkUnit] = {}
+    integers: dict[str, NetworkUnit] | None = None
     if profiled is None:
         sketches = {name: sketch(load_network(name), layers) for name in names}
         known = {name: profile(own, system) for name, own in sketches.items()}
     else:
-        integers = _prepared(names, system, layers, seed=0)
+        integers = _prepared(names, system, layers, seed=_SEED)
         known = {
             name: measured_profile(own.network, own.data, system, profiled, report)
             for name, own in integers.items()
@@ -238,10 +246,10 @@ def plan(
         objective=objective,
         seconds=seconds,
     )
-    if behind is None or sent is None:
-        return PlannedNetworks(made, names, layers, seconds, profiled)
-    cuts = _cuts(sketches[names[0]], system, behind, sent)
-    return PlannedNetworks(made, names, layers, seconds, profiled, cuts)
+    cuts = None
+    if behind is not None and sent is not None:
+        cuts = _cuts(sketches[names[0]], system, behind, sent)
+    return PlannedNetworks(made, names, layers, seconds, profiled, cuts, integers=integers)
 
 
 def _prepared(
