@@ -233,7 +233,11 @@ def technology_names() -> list[str]:
 
 def technology(name: str) -> Technology:
     """A technology by its name. Raises InputError for an unknown one or a malformed file."""
-    return _found(name, str(own_technologies()))
+    # a search asks tens of thousands of times: where the user's own lie is looked up only for names that are not ours
+    found = _ours(name) or _in(own_technologies(), name)
+    if found is None:
+        raise InputError(f"unknown technology '{name}'", hint=did_you_mean(name, technology_names()))
+    return found
 
 
 def known_figures(name: str) -> SwitchingFigures | None:
@@ -255,17 +259,17 @@ def switching_figures(name: str) -> SwitchingFigures:
 def keep_technology(made: Technology) -> None:
     """Keep the user's own."""
     atomic_write(own_technologies() / f"{made.name}.json", made.to_json())
-    _found.cache_clear()
+    _read.cache_clear()
 
 
 @cache
-def _found(name: str, own: str) -> Technology:
-    """One of those that come with baco or lie in a folder."""
-    for folder in (_OURS, Path(own)):
-        path = folder / f"{name}.json"
-        if re.fullmatch(_NAME, name) and path.exists():
-            return _read(path)
-    raise InputError(f"unknown technology '{name}'", hint=did_you_mean(name, technology_names()))
+def _ours(name: str) -> Technology | None:
+    return _in(_OURS, name)
+
+
+def _in(folder: Path, name: str) -> Technology | None:
+    path = folder / f"{name}.json"
+    return _read(path) if re.fullmatch(_NAME, name) and path.exists() else None
 
 
 def check_own_name(name: str) -> None:
@@ -278,6 +282,7 @@ def check_own_name(name: str) -> None:
         raise InputError(f"the technology '{name}' comes with baco", hint="give another name")
 
 
+@cache
 def _read(path: Path) -> Technology:
     try:
         return Technology.model_validate_json(read_input(path, limit_bytes=_MOST_BYTES))
