@@ -22,7 +22,8 @@ from baco.compiler.network.system_program import (
 )
 from baco.exploration.systems.system_plan import SystemPlan
 from baco.exploration.systems.timetable import orderly
-from baco.exploration.systems.unit_profile import SLOWER, MeasuredStep, UnitProfile, profile
+from baco.exploration.systems.unit_price import SLOWER, MeasuredStep
+from baco.exploration.systems.unit_profile import UnitProfile, profile
 from baco.sim.engines.program import run_program
 from baco.sim.job import Limits, MainMemory, Simulation
 from baco.sim.network.run import Watched, run_network

@@ -1,9 +1,8 @@
 """What every group of a network takes on every unit of a system, as predicted or as measured of each unit's own program.
 
-A unit is a core with an accelerator, or a core alone. A network is lowered for each of them as it is compiled; its groups are the least
-sets of operators that no unit takes apart, since some run several operators as one. What a group takes is the sum of its steps'
-predictions (`baco.compiler.network.prediction`), in nanoseconds at the unit's clock, those of its core between the accelerator's
-included.
+A network is lowered for each unit as it is compiled; its groups are the least sets of operators that no unit takes apart, since some run
+several operators as one. What a group takes is the sum of its steps' prices (`baco.exploration.systems.unit_price`), those of the unit's
+core between the accelerator's included.
 
 All units work on one main memory: a group's operands come from there and its results go there, which is part of what it takes, by an
 accelerator's DMA or a core's cache lines. So a result costs a group on another unit nothing beyond that. What tasks on different units
@@ -16,30 +15,30 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from baco.accel.config import Accelerator
 from baco.accel.system import HOST, System
-from baco.common.errors import InfeasibleError
 from baco.compiler.analysis.traffic import channel_bytes_per_cycle
-from baco.compiler.host_core import LINE_BYTES
 from baco.compiler.network.fuse_elements import fused_elements
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.lowered import LoweredNetwork
-from baco.compiler.network.lowering import lower_network, lower_on_host
-from baco.compiler.network.prediction import host_misses, predict_steps
-from baco.compiler.network.program import default_choices
 from baco.compiler.network.steps import ByteRange, region
 from baco.compiler.ops.operator import itemsize
-from baco.exploration.cost.schedules import schedule_costs
 from baco.exploration.systems.task_graph import Edge, Floats, TaskGraph
+from baco.exploration.systems.unit_price import (
+    MeasuredStep,
+    MeasureSteps,
+    StepPrice,
+    UnitPrice,
+    lower_for,
+    meet,
+    unit_price,
+)
 
-#: Of a channel for which predictions or measurements say how much longer steps take: what it moves less than there is.
-SLOWER = 2 / 3
 #: The resources that tasks share, in the order of `TaskGraph.shared`.
 SHARED = ("memory channel",)
 
@@ -87,32 +86,6 @@ class UnitProfile:
     steps: tuple[tuple[tuple[int, ...], ...], ...] = ()
 
 
-@dataclass(frozen=True)
-class _Part:
-    """Of a step's operators: its number, time, what it needs of the memory channel and how much longer it would take if another unit moved
-    all it can (nanoseconds), energy (picojoules)."""
-
-    step: int
-    operators: frozenset[str]
-    time: float
-    memory: float
-    exposed: float
-    energy: float
-
-
-class MeasuredStep(NamedTuple):
-    """Cycles that a step of a program took, bytes that the accelerator moved meanwhile, and cycles that it would take longer if another unit
-    moved all it can."""
-
-    cycles: float
-    dram_bytes: float
-    exposed: float
-
-
-#: What every step of a network's program for an accelerator took.
-MeasureSteps = Callable[[Accelerator], Sequence[MeasuredStep]]
-
-
 def profile(network: QuantisedNetwork, system: System, measure: MeasureSteps | None = None) -> UnitProfile:
     """The network's groups on the units of a system.
 
@@ -123,49 +96,70 @@ def profile(network: QuantisedNetwork, system: System, measure: MeasureSteps | N
     Raises InfeasibleError for a network that one of the accelerators' programs cannot compute.
     """
     network = fused_elements(network)  # as every program has it
-    known: dict[str, LoweredNetwork] = {}
-    measured: dict[str, Sequence[MeasuredStep]] = {}
-    lowered, programs = [], []
+    known: dict[str, tuple[LoweredNetwork, UnitPrice]] = {}
     for unit in system.units:
-        machine = unit.accelerator or system.accelerators[0]
-        key = machine.config_hash if unit.accelerator else HOST
+        machine, accelerator = unit.accelerator or system.accelerators[0], unit.accelerator is not None
+        key = machine.config_hash if accelerator else HOST
         if key not in known:
-            known[key] = _lower(network, machine, accelerator=unit.accelerator is not None)
-        lowered.append(known[key])
-        parts = list(_parts(known[key], machine, channel_gb_s(system), whole=unit.accelerator is not None))
-        if measure is not None and unit.accelerator is not None:
-            if key not in measured:
-                measured[key] = measure(machine)
-            parts = [
-                replace(
-                    part,
-                    time=took.cycles * 1e3 / machine.clock_mhz,
-                    # bytes of the core's cache are predicted
-                    memory=max(part.memory, took.dram_bytes / channel_gb_s(system)),
-                    exposed=took.exposed * 1e3 / machine.clock_mhz,
-                )
-                for part, took in zip(parts, measured[key], strict=True)
-            ]
-        programs.append(parts)
-    groups = _groups(network, lowered, programs)
+            lowered = lower_for(network, machine, accelerator=accelerator)
+            price = unit_price(lowered, machine, accelerator=accelerator)
+            if measure is not None and accelerator:
+                price = _as_measured(price, measure(machine), machine)
+            known[key] = lowered, price
+    rows = [known[HOST if one.accelerator is None else one.accelerator.config_hash] for one in system.units]
+    lowered_for = tuple(lowered for lowered, _ in rows)
+    return unit_profile(
+        network, system, [price for _, price in rows], lowered_for, measured=measure is not None
+    )
+
+
+def _as_measured(price: UnitPrice, took: Sequence[MeasuredStep], machine: Accelerator) -> UnitPrice:
+    ns = 1e3 / machine.clock_mhz
+    steps = (
+        # bytes of the core's cache are predicted
+        replace(step, time=one.cycles * ns, nbytes=max(step.nbytes, one.dram_bytes), exposed=one.exposed * ns)
+        for step, one in zip(price.steps, took, strict=True)
+    )
+    return replace(price, steps=tuple(steps))
+
+
+def unit_profile(
+    network: QuantisedNetwork,
+    system: System,
+    prices: Sequence[UnitPrice],
+    lowered: tuple[LoweredNetwork, ...] = (),
+    *,
+    measured: bool = False,
+) -> UnitProfile:
+    """The network's groups on the units of a system, from what it takes on each of these.
+
+    Args:
+        network: as programs have it (`baco.compiler.network.fuse_elements`).
+        prices: of its program on every unit.
+        lowered: on every unit, if programs are to be made of plans.
+        measured: whether prices of accelerators are measured, so that what their cores compute is that of cores alone, too.
+    """
+    groups = _groups(network, prices)
+    channel = channel_gb_s(system)
     place = {name: at for at, names in enumerate(groups) for name in names}
     tables = {
         name: np.full((len(groups), len(system.units)), np.inf)
-        for name in ("time", "memory", "exposed", "energy")
+        for name in ("time", "nbytes", "exposed", "energy")
     }
     steps: list[list[tuple[int, ...]]] = [[() for _ in system.units] for _ in groups]
-    for unit_at, parts in enumerate(programs):
-        computed = {name for part in parts for name in part.operators}
-        for at, own in _by_group(parts, place).items():
+    for unit_at, price in enumerate(prices):
+        computed = {name for step in price.steps for name in step.operators}
+        for at, own in _by_group(price.steps, place).items():
             if not computed.issuperset(groups[at]):
                 continue  # a core alone has no function for some
-            steps[at][unit_at] = tuple(part.step for part in own)
+            steps[at][unit_at] = tuple(step.step for step in own)
             for name, table in tables.items():
-                table[at, unit_at] = sum(getattr(part, name) for part in own)
+                table[at, unit_at] = sum(getattr(step, name) for step in own)
+    tables["nbytes"] /= channel
     if measured:
         _core_as_measured(system, lowered, steps, list(tables.values()))
     time, able = tables["time"], np.isfinite(tables["time"])
-    memory = np.where(able, np.minimum(tables["memory"], time), 0.0)
+    memory = np.where(able, np.minimum(tables["nbytes"], time), 0.0)
     graph = TaskGraph(
         tuple(_label(names) for names in groups),
         tuple(unit.name for unit in system.units),
@@ -177,12 +171,12 @@ def profile(network: QuantisedNetwork, system: System, measure: MeasureSteps | N
         static=static_pj_per_ns(system),
     )
     alone_ns, alone_pj = {}, {}
-    for unit, parts in zip(system.units, programs, strict=True):
+    for unit, price in zip(system.units, prices, strict=True):
         if unit.accelerator is None:
             continue
         own_static = unit.accelerator.static_pj(1.0) * unit.accelerator.clock_mhz * 1e-3
-        alone_ns[unit.name] = sum(part.time for part in parts)
-        alone_pj[unit.name] = sum(part.energy for part in parts) + own_static * alone_ns[unit.name]
+        alone_ns[unit.name] = sum(step.time for step in price.steps)
+        alone_pj[unit.name] = sum(step.energy for step in price.steps) + own_static * alone_ns[unit.name]
     return UnitProfile(
         network.name,
         tuple(groups),
@@ -191,7 +185,7 @@ def profile(network: QuantisedNetwork, system: System, measure: MeasureSteps | N
         alone_ns,
         alone_pj,
         network,
-        tuple(lowered),
+        lowered,
         tuple(map(tuple, steps)),
     )
 
@@ -217,82 +211,7 @@ def _core_as_measured(
                     table[at, unit] = table[at, beside]
 
 
-def _lower(network: QuantisedNetwork, machine: Accelerator, *, accelerator: bool) -> LoweredNetwork:
-    """As the network is compiled for an accelerator, or for the core beside it alone."""
-    schedule, groups, combinations = default_choices(machine)
-    if not accelerator:
-        return lower_on_host(network, machine, schedule)
-    if (machine.input_bits, machine.accumulator_bits) != (8, 32):
-        raise InfeasibleError(f"quantised networks have 8-bit elements, and {machine.name} has others")
-    return lower_network(network, machine, schedule, groups, combinations)
-
-
-def _parts(lowered: LoweredNetwork, machine: Accelerator, channel: float, *, whole: bool) -> Iterator[_Part]:
-    """What each step takes; `channel`: bytes a nanosecond of main memory; `whole`: whether the steps compute all operators."""
-    codes = lowered.layers
-    layers = schedule_costs(
-        [one.layer for one in codes.values()],
-        [one.schedule for one in codes.values()],
-        machine,
-        "instruction",
-    )
-    of_layer = dict(zip(codes, layers, strict=True))
-    ns, rate = 1e3 / machine.clock_mhz, channel_bytes_per_cycle(machine)
-    costs, operators = predict_steps(lowered, machine), _operators_of(lowered, whole=whole)
-    narrow = machine.model_copy(update={"dram_bytes_per_cycle": machine.dram_bytes_per_cycle * SLOWER})
-    slower = predict_steps(lowered, narrow)
-    for number, (step, cost, slow, names) in enumerate(
-        zip(lowered.steps, costs, slower, operators, strict=True)
-    ):
-        moved, energy = cost.dram_bytes, cost.energy_pj(machine) - machine.static_pj(cost.cycles)
-        if step.function in of_layer:
-            layer = of_layer[step.function]
-            terms = dict(zip(layer.resources, layer.latency_terms, strict=True))
-            moved, energy = terms["memory"] * rate, layer.energy_pj - layer.static_pj
-        elif not step.accelerator:
-            moved = host_misses(lowered, step) * LINE_BYTES
-        exposed = (slow.cycles - cost.cycles) / (1 / SLOWER - 1) * ns
-        yield _Part(number, names, cost.cycles * ns, moved / channel, exposed, energy)
-
-
-def _operators_of(lowered: LoweredNetwork, *, whole: bool) -> list[frozenset[str]]:
-    """Operators that each step computes: those that it is called for, and where all are computed those without a step whose results it
-    writes or, inside it, are read by these."""
-    network = lowered.network
-    known = {op.name for op in network.operators}
-    called = [
-        {
-            name
-            for one in (step.operator, *step.also)
-            for name in (one, one.partition("[")[0])
-            if name in known
-        }
-        for step in lowered.steps
-    ]
-    left = [op for op in network.operators if whole and op.name not in set().union(*called)]
-    for op in reversed(left):
-        written = region(op.output, network.values)
-        inside = [
-            at for at, step in enumerate(lowered.steps) if any(_meet(written, one) for one in step.writes)
-        ]
-        readers = {other.name for other in network.operators if any(_reads(network, other, written))}
-        for at in inside or [at for at, names in enumerate(called) if names & readers]:
-            called[at].add(op.name)
-    return [frozenset(names) for names in called]
-
-
-def _reads(network: QuantisedNetwork, op: object, written: ByteRange) -> Iterator[bool]:
-    for view in op.inputs:  # type: ignore[attr-defined]
-        yield _meet(region(view, network.values), written)
-
-
-def _meet(one: ByteRange, other: ByteRange) -> bool:
-    return one.value == other.value and one.start < other.stop and other.start < one.stop
-
-
-def _groups(
-    network: QuantisedNetwork, lowered: Sequence[LoweredNetwork], programs: Sequence[Sequence[_Part]]
-) -> list[tuple[str, ...]]:
+def _groups(network: QuantisedNetwork, prices: Sequence[UnitPrice]) -> list[tuple[str, ...]]:
     """The least sets of operators that no step of any program takes apart, nor what steps hand to each other that is the program's own,
     and that do not wait for each other in a circle, each behind all that it reads from."""
     from scipy.sparse import csr_array
@@ -301,15 +220,8 @@ def _groups(
     names = [op.name for op in network.operators]
     number = {name: at for at, name in enumerate(names)}
     pairs = set(_edges(network, number))
-    for program, parts in zip(lowered, programs, strict=True):
-        together = [part.operators for part in parts]
-        own: dict[str, set[str]] = defaultdict(set)
-        for part in parts:
-            step = program.steps[part.step]
-            for one in (*step.reads, *step.writes):
-                if one.value not in network.values and one.value not in program.constants:
-                    own[one.value] |= part.operators
-        for members in (*together, *own.values()):
+    for price in prices:
+        for members in (*(step.operators for step in price.steps), *price.kept):
             ordered = sorted(number[name] for name in members)
             pairs |= {pair for a, b in itertools.pairwise(ordered) for pair in ((a, b), (b, a))}
     rows, columns = zip(*sorted(pairs), strict=True) if pairs else ((), ())
@@ -340,7 +252,7 @@ def _edges(network: QuantisedNetwork, place: Mapping[str, int]) -> dict[Edge, fl
         for view in op.inputs:
             needed, size = region(view, network.values), itemsize(network.values[view.value])
             for name, written, nbytes in writers[view.value]:
-                if place[name] != place[op.name] and _meet(needed, written):
+                if place[name] != place[op.name] and meet(needed, written):
                     edges[place[name], place[op.name]] += min(float(view.words * size), nbytes)
         size = itemsize(network.values[op.output.value])
         writers[op.output.value].append(
@@ -362,11 +274,11 @@ def _inputs(network: QuantisedNetwork, place: Mapping[str, int]) -> tuple[tuple[
     )
 
 
-def _by_group(parts: Iterable[_Part], place: Mapping[str, int]) -> dict[int, list[_Part]]:
-    found: dict[int, list[_Part]] = defaultdict(list)
-    for part in parts:
-        for at in sorted({place[name] for name in part.operators})[:1]:
-            found[at].append(part)
+def _by_group(steps: Iterable[StepPrice], place: Mapping[str, int]) -> dict[int, list[StepPrice]]:
+    found: dict[int, list[StepPrice]] = defaultdict(list)
+    for step in steps:
+        for at in sorted({place[name] for name in step.operators})[:1]:
+            found[at].append(step)
     return found
 
 
