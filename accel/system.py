@@ -22,6 +22,9 @@ from baco.common.provenance import stable_hash
 #: What names a unit without an accelerator.
 HOST = "host"
 MOST_ACCELERATORS, _MOST_HOSTS = 4, 4
+#: What a core with its caches takes, as a share of what the published 16 x 16 accelerator does (256 + 64 KiB, both dataflows) in the same
+#: technology: Rocket's 171 of 1,029 thousand um2 in Intel's 22 nm (Genc et al., Gemmini, DAC 2021).
+CORE_SHARE = 171 / (1029 - 171)
 #: Of a system, and stacks of its programs.
 MOST_UNITS = MOST_ACCELERATORS + _MOST_HOSTS
 
@@ -101,8 +104,9 @@ class System:
 
     @property
     def dram_bytes_per_cycle(self) -> float:
-        """Bandwidth of the channel: the most that any accelerator is told of."""
-        return max(accelerator.dram_bytes_per_cycle for accelerator in self.accelerators)
+        """Bandwidth of the channel: the most that any accelerator is told of, or what the one memory port moves if that is less."""
+        told = max(accelerator.dram_bytes_per_cycle for accelerator in self.accelerators)
+        return min(told, max(accelerator.dma_bits for accelerator in self.accelerators) / 8)
 
     @property
     def reads_in_flight(self) -> int:
@@ -133,6 +137,18 @@ class System:
         interfaces = [accelerator.memory_mm2 for accelerator in self.accelerators]
         own = sum(accelerator.area_mm2 for accelerator in self.accelerators)
         return own - sum(interfaces) + max(interfaces) + self.arbiter_mm2
+
+    @property
+    def cores_mm2(self) -> float:
+        """Area of the cores of all units: assumed, by `CORE_SHARE`."""
+        published = Accelerator(
+            name="published",
+            dim=16,
+            scratchpad_kib=256,
+            accumulator_kib=64,
+            technology=self.accelerators[0].technology,
+        )
+        return len(self.units) * CORE_SHARE * (published.area_mm2 - published.memory_mm2)
 
     @property
     def config_hash(self) -> str:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from baco.api.sources import accelerator, network, networks
     from baco.api.space import Space
     from baco.api.study import Study, explore, load_study
+    from baco.api.system_search import FoundSystems, search_systems
     from baco.api.systems import PlannedNetworks, plan
     from baco.api.trials import Trial
     from baco.common.errors import BacoError, InfeasibleError, InputError, StorageError
@@ -100,6 +101,8 @@ _HOMES = {
     "accelerator": "baco.api.sources",
     "network": "baco.api.sources",
     "networks": "baco.api.sources",
+    "FoundSystems": "baco.api.system_search",
+    "search_systems": "baco.api.system_search",
     "PlannedNetworks": "baco.api.systems",
     "plan": "baco.api.systems",
     "BacoError": "baco.common.errors",
@@ -125,6 +128,7 @@ __all__ = [
     "Config",
     "CostTree",
     "Explanation",
+    "FoundSystems",
     "InfeasibleError",
     "InputError",
     "KernelError",
@@ -167,6 +171,7 @@ __all__ = [
     "plan",
     "quantise",
     "run",
+    "search_systems",
     "simulate",
     "synthesise",
     "trace",

@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from baco.accel.presets import is_system, load_system
 from baco.accel.system import HOST, System
 from baco.api.network_unit import NetworkRequest, NetworkUnit, prepare_network
 from baco.api.sources import accelerator as load_accelerator
@@ -195,7 +196,7 @@ class PlannedNetworks:
 
 def plan(
     networks: Sequence[str],
-    units: Sequence[str],
+    units: Sequence[str] | System,
     *,
     objective: Objective = "makespan",
     layers: int | None = None,
@@ -209,8 +210,8 @@ def plan(
 
     Args:
         networks: names or files, each with how often it runs behind an @: `resnet18@rate=30,deadline=20` (Hz, ms), `resnet18@runs=4`.
-        units: accelerators, one to four, each on a core of its own, and `host` for a core without one.
-        objective: what there is least of once deadlines are met: `makespan` or `energy`.
+        units: accelerators, one to four, each on a core of its own, and `host` for a core without one; or the file of a system; or a system.
+        objective: what there is least of once deadlines are met: `makespan`, `energy` or `edp`, the product of both.
         layers: run repeated blocks only so many times.
         seconds: that solvers of integer programs have.
         profiled: the engine, `timed` or `rtl`, that measures every group in each accelerator's own program first; by default all is predicted.
@@ -223,8 +224,8 @@ def plan(
         raise InputError("--cloud and --link go together: a machine, and what lies before it")
     if cloud is not None and len(networks) != 1:
         raise InputError("one network is cut between a device and a machine behind a link, not several")
-    asked = [_demand(text) for text in networks]
-    system = _system(units)
+    asked = [named_demand(text) for text in networks]
+    system = units if isinstance(units, System) else _system(units)
     sent = None if link is None else LinkModel.parse(link)
     behind = None if cloud is None else _system([cloud])
     names = tuple(name for name, _ in asked)
@@ -280,7 +281,9 @@ def _cuts(network: Any, system: System, behind: System, link: LinkModel) -> list
 
 
 def _system(units: Sequence[str]) -> System:
-    """Units by name."""
+    """Units by name, or those of a file."""
+    if len(units) == 1 and is_system(units[0]):
+        return load_system(units[0])
     try:
         return System.of((name, None if name == HOST else load_accelerator(name)) for name in units)
     except InputError as error:
@@ -289,8 +292,8 @@ def _system(units: Sequence[str]) -> System:
         ) from None
 
 
-def _demand(text: str) -> tuple[str, Demand]:
-    """A network's name, and how often it runs."""
+def named_demand(text: str) -> tuple[str, Demand]:
+    """A network's name, and how often it runs. Raises InputError."""
     name, _, how = text.rpartition("@")
     if not name or "=" not in how:  # a file's name may have an @
         name, how = text, ""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from baco.cli.checked import Count
+from baco.cli.checked import Count, Seed
 from baco.cli.completions import accelerator_completions, network_completions
 
 if TYPE_CHECKING:
+    from baco.api.system_search import FoundSystems
     from baco.api.systems import PlannedNetworks
     from baco.exploration.systems.measured import MeasuredPlan
 
@@ -36,6 +37,7 @@ class PlanObjective(StrEnum):
 
     MAKESPAN = "makespan"
     ENERGY = "energy"
+    EDP = "edp"
 
 
 def plan(
@@ -50,15 +52,15 @@ def plan(
         ),
     ],
     unit: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--unit",
             "-u",
             metavar="ACCELERATOR|host",
             autocompletion=accelerator_completions,
-            help="Again for each: one to four accelerators, each with a core of its own; host: a core without.",
+            help="Again for each: one to four accelerators, each with a core of its own; host: a core without. Or a system's file.",
         ),
-    ],
+    ] = None,
     out: Path | None = None,
     objective: PlanObjective = PlanObjective.MAKESPAN,
     layers: Count | None = None,
@@ -67,6 +69,13 @@ def plan(
     replay: ReplayEngine | None = None,
     cloud: str | None = None,
     link: str | None = None,
+    search: str | None = None,
+    area_limit: float | None = None,
+    samples: Count = 200,
+    seed: Seed = 0,
+    most_units: Annotated[int, typer.Option(min=1, max=4)] = 4,
+    most_hosts: Annotated[int, typer.Option(min=0, max=4)] = 1,
+    workers: Count | None = None,
     json: bool = False,
 ) -> None:
     """Plan networks on a system of several cores with accelerators: what runs where when, as predicted,
@@ -74,7 +83,11 @@ def plan(
 
     A network with a rate begins anew every period, and ends before that or by its deadline; others run once, or `runs` times.
 
+    With --search the units are searched, too: number and kind of them, and what runs where, together, within an area. A search that
+    is interrupted goes on with the same command, if it has a folder.
+
     Example: baco plan -n resnet18@rate=30 -n bert_base -u gemmini-default -u gemmini-default,dim=8 --out plan
+    Example: baco plan -n resnet18 -n bert_base --search gemmini --area-limit 60 --out systems
 
     Args:
         out (-o, FOLDER): Write plan.html, with a chart and the times and energies of operators by unit, and plan.json.
@@ -86,11 +99,20 @@ def plan(
             (rtl, timed) show predicted and measured times side by side; without rates, the best single accelerators' own programs, too.
         cloud (ACCELERATOR): With --link: cut the one network between the system and this machine, too.
         link (MB/s,ms,W): Rate, round trip and power of the link before it.
+        search (SPACE): Instead of --unit: search over systems of accelerators of this space, a name or a file.
+        area_limit (MM2): Of --search: area of the system at most, a core for each unit included.
+        samples (N): Of --search: systems to look at.
+        seed (N): Of --search.
+        most_units (N): Of --search: accelerators at most.
+        most_hosts (N): Of --search: cores without an accelerator at most.
+        workers (N): Of --search: processes that price accelerators; by default one a processor.
     """
+    from baco.api.system_search import search_systems
     from baco.api.systems import plan as plan_networks
+    from baco.common.errors import InputError
     from baco.common.files import output_folder
     from baco.common.text import one_line
-    from baco.display.console import print_json, stderr, stdout
+    from baco.display.console import stderr
 
     if out is not None:
         output_folder(out)
@@ -98,9 +120,34 @@ def plan(
     def told(text: str) -> None:
         stderr().print(one_line(text), highlight=False)
 
+    if (search is None) == (not unit):
+        raise InputError("units are given, or searched", hint="give --unit for each, or --search SPACE")
+    if search is not None:
+        if profile is not None or cloud is not None or link is not None:
+            raise InputError(
+                "--search goes with predictions of one system", hint="plan its best/system.yaml with these"
+            )
+        found = search_systems(
+            network,
+            search,
+            area_limit=area_limit,
+            objective=objective.value,
+            samples=samples,
+            seed=seed,
+            most_units=most_units,
+            most_hosts=most_hosts,
+            layers=layers,
+            seconds=seconds,
+            out=out,
+            workers=workers,
+        )
+        if replay is not None:
+            found = found.replay(replay.value, report=told)
+        _end(found.best, found.record(), [] if out is None else found.write(out), json, found)
+        return
     made = plan_networks(
         network,
-        unit,
+        unit or [],
         objective=objective.value,
         layers=layers,
         seconds=seconds,
@@ -111,10 +158,25 @@ def plan(
     )
     if replay is not None:
         made = made.replay(replay.value, report=told)
-    paths = [] if out is None else made.write(out)
+    _end(made, made.record(), [] if out is None else made.write(out), json)
+
+
+def _end(
+    made: PlannedNetworks,
+    record: dict[str, Any],
+    paths: list[Path],
+    json: bool,
+    found: FoundSystems | None = None,
+) -> None:
+    """Say what was planned, and end with 1 where a result is wrong."""
+    from baco.common.text import one_line
+    from baco.display.console import print_json, stdout
+
     if json:
-        print_json(made.record())
+        print_json(record)
         return
+    if found is not None:
+        _show_front(found)
     _show(made)
     if made.measured is not None:
         _show_measured(made.measured)
@@ -122,6 +184,20 @@ def plan(
         stdout().print(one_line(str(path)), highlight=False, soft_wrap=True)
     if made.measured is not None and made.measured.wrong:
         raise typer.Exit(1)
+
+
+def _show_front(found: FoundSystems) -> None:
+    from baco.display.console import amount, stdout, table
+    from baco.exploration.systems.front_page import units_text
+
+    out = stdout()
+    rows = [
+        (("best: " if row.best else "") + units_text(row.units), *map(amount, row[1:4]))
+        for row in found.rows()
+    ]
+    out.print(table(("units", "area, mm²", "makespan, ms", "energy, µJ"), rows, left=("units",)))
+    told = f"{len(found.found.samples)} systems of {found.found.priced} accelerators looked at"
+    out.print(told + ("; interrupted" if found.found.ended == "interrupted" else ""), highlight=False)
 
 
 def _show(made: PlannedNetworks) -> None:
@@ -133,9 +209,11 @@ def _show(made: PlannedNetworks) -> None:
     plan, out = made.plan, stdout()
     rows = ((name, count, amount(busy), f"{share:.0%}") for name, count, busy, share in unit_rows(plan))
     out.print(table(("unit", "groups", "busy, ms", "of the makespan"), rows, left=("unit",)))
-    gap = plan.planned.gap
+    gap = plan.gap
     proven = (
-        f"no plan has more than {gap:.2%} less {plan.objective}"
+        "nothing is proven of products"
+        if gap is None
+        else f"no plan has more than {gap:.2%} less {plan.objective}"
         if gap
         else "no plan has less " + plan.objective
     )

@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from baco.exploration.candidate import BatchSummary
     from baco.exploration.progress import Budget, Progress
 
-_UNITS = {"edp": "µJ·cycles", "latency": "cycles", "energy": "pJ", "area": "mm²", "edap": "µJ·cycles·mm²"}
+_UNITS = {
+    "edp": "µJ·cycles",
+    "latency": "cycles",
+    "energy": "pJ",
+    "area": "mm²",
+    "edap": "µJ·cycles·mm²",
+    "makespan": "ms",
+}
 #: Seconds between plain lines, so that logs stay short.
 _PLAIN_INTERVAL = 5.0
 #: Seconds between two versions of a line in a notebook.

@@ -11,6 +11,7 @@ import numpy as np
 
 from baco.accel.config import Accelerator
 from baco.accel.system import System
+from baco.compiler.analysis.traffic import bytes_per_cycle
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.program import compile_network
 from baco.compiler.network.system_program import (
@@ -128,7 +129,7 @@ def measured_profile(
     """
 
     def measure(accelerator: Accelerator) -> list[MeasuredStep]:
-        built, bandwidth = compile_network(network, accelerator, data=data), accelerator.dram_bytes_per_cycle
+        built, bandwidth = compile_network(network, accelerator, data=data), bytes_per_cycle(accelerator)
         latency = MainMemory().latency_cycles
         usual, slower, later = (
             run_network(built, engine=engine, report=report, memory=memory).steps

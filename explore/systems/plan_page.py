@@ -23,9 +23,13 @@ _LEFT, _WIDTH, _LANE = 150, 1000, 34
 
 
 def plan_page(
-    plan: SystemPlan, splits: list[LinkSplit] | None = None, measured: MeasuredPlan | None = None
+    plan: SystemPlan,
+    splits: list[LinkSplit] | None = None,
+    measured: MeasuredPlan | None = None,
+    more: str = "",
 ) -> str:
-    """The page, as HTML; names from outside are escaped. Where the plan was `measured`, both stand side by side."""
+    """The page, as HTML; names from outside are escaped. Where the plan was `measured`, both stand side by side. `more`: sections before those
+    of networks."""
     body = [
         f'<ul class="cards">{html_cards([*_cards(plan), *_measured_cards(measured)])}</ul>',
         "<section><h2>When what runs where</h2>",
@@ -41,12 +45,13 @@ def plan_page(
         ),
         "</section><section><h2>Solvers</h2>",
         html_table(
-            ("solver", "makespan, ms" if plan.objective == "makespan" else "energy, µJ"),
+            ("solver", {"makespan": "makespan, ms", "energy": "energy, µJ"}.get(plan.objective, "goal")),
             [(name, f"{value:.6g}") for name, value in solver_rows(plan).items()],
             (1,),
             caption="Predicted, the plan first",
         ),
         "</section>",
+        more,
         *_tables(plan, measured),
     ]
     if splits is not None:
@@ -65,11 +70,12 @@ def plan_page(
 
 
 def _cards(plan: SystemPlan) -> Iterator[tuple[str, str, str]]:
-    gap = plan.planned.gap
+    gap = plan.gap
     proven = "proven the optimum" if not gap else f"proven that no plan has more than {gap:.2%} less"
     yield "makespan", f"{plan.timetable.makespan * 1e-6:.4g} ms", f"predicted; {plan.planned.solver}"
     yield "energy", si(plan.energy_pj * 1e-12, "J", 4), "predicted"
-    yield "gap", f"{gap:.2%}", f"{plan.objective}: {proven}, by these predictions"
+    if gap is not None:
+        yield "gap", f"{gap:.2%}", f"{plan.objective}: {proven}, by these predictions"
     saving = plan.saving()
     if saving is not None:
         yield "saved", f"{saving[1]:.1%}", f"over {saving[0]} alone, predicted"

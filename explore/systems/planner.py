@@ -59,6 +59,20 @@ def plan_graph(graph: TaskGraph, goal: Goal | None = None, *, seconds: float = 2
     return _Planner(graph, goal or Goal(), seconds).plan()
 
 
+def rule_plans(graph: TaskGraph, goal: Goal) -> dict[str, Timetable]:
+    """Schedules by rules, by name; sharing is left to `replay`."""
+    return {
+        "HEFT": heft(graph),
+        "greedy": greedy(graph),
+        "serial": serial(graph, goal),
+        "cheapest": dispatch(graph, goal.costs(graph).argmin(1).tolist(), _urgency(graph)),
+    }
+
+
+def _urgency(graph: TaskGraph) -> list[int]:
+    return orderly(graph, latest_starts(graph).tolist())
+
+
 class _Planner:
     def __init__(self, graph: TaskGraph, goal: Goal, seconds: float) -> None:
         self.graph, self.goal, self.seconds = graph, goal, seconds
@@ -69,18 +83,13 @@ class _Planner:
     def plan(self) -> PlannedSystem:
         """See `plan_graph`."""
         graph, goal, began = self.graph, self.goal, time.monotonic()
-        for name, made in (
-            ("HEFT", heft(graph)),
-            ("greedy", greedy(graph)),
-            ("serial", serial(graph, goal)),
-            ("cheapest", dispatch(graph, goal.costs(graph).argmin(1).tolist(), self._urgency())),
-        ):
+        for name, made in rule_plans(graph, goal).items():
             self._take(name, made)
         loose = solve(graph, goal, upper=np.inf, seconds=self.seconds / 4, ordered=False)
         self._raise(loose)
         impossible = loose.planned is None and loose.proven
         if loose.planned is not None:
-            self._take("loads", dispatch(graph, loose.planned.units, self._urgency()))
+            self._take("loads", dispatch(graph, loose.planned.units, _urgency(graph)))
         if len(graph.names) > PART and not self._proven:
             self._take("parts", plan_parts(graph, goal, self.seconds / 4))
         if not self._proven:
@@ -101,9 +110,6 @@ class _Planner:
         missed = self.values[best].lateness > 0
         deadlines: Deadlines = "cannot be met" if impossible and missed else "missed" if missed else "met"
         return PlannedSystem(self.known[best], best, self.values, self.bound, deadlines)
-
-    def _urgency(self) -> list[int]:
-        return orderly(self.graph, latest_starts(self.graph).tolist())
 
     def _take(self, name: str, made: Timetable) -> None:
         self.known[name] = replay(self.graph, made)

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from baco.accel.system import System
+from baco.exploration.systems.list_plans import heft
 from baco.exploration.systems.mix import MARGIN, Demand, Mix, PlannedRun, mix
 from baco.exploration.systems.planner import PlannedSystem, plan_graph
-from baco.exploration.systems.task_graph import Goal
-from baco.exploration.systems.timetable import Timetable
+from baco.exploration.systems.task_graph import Goal, TaskGraph
+from baco.exploration.systems.timetable import Timetable, replay
 from baco.exploration.systems.unit_profile import UnitProfile
 
-Objective = Literal["makespan", "energy"]
+Objective = Literal["makespan", "energy", "edp"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +66,21 @@ class SystemPlan:
     def saving(self) -> tuple[str, float] | None:
         """The best single accelerator by the objective, and the share of it that the plan saves; None where rates decide when
         runs begin."""
-        if self.mix.hyperperiod_ns is not None and self.objective == "makespan":
+        if self.mix.hyperperiod_ns is not None and self.objective != "energy":
             return None
-        at = 0 if self.objective == "makespan" else 1
-        alone = {name: both[at] for name, both in self.alone().items()}
+        alone = {name: _worth(self.objective, *both) for name, both in self.alone().items()}
         best = min(alone, key=lambda name: alone[name])
-        own = self.timetable.makespan if self.objective == "makespan" else self.energy_pj
-        return best, 1 - own / alone[best]
+        return best, 1 - self.worth / alone[best]
+
+    @property
+    def worth(self) -> float:
+        """What there is to be least of: ns, pJ or their product."""
+        return _worth(self.objective, self.timetable.makespan, self.energy_pj)
+
+    @property
+    def gap(self) -> float | None:
+        """See `PlannedSystem.gap`; None for products, of which nothing is proven."""
+        return None if self.objective == "edp" else self.planned.gap
 
     def busy_ns(self) -> list[float]:
         """Of every unit."""
@@ -116,8 +125,8 @@ class SystemPlan:
             "makespan_ms": plan.makespan * 1e-6,
             "energy_uj": self.energy_pj * 1e-6,
             "hyperperiod_ms": None if self.mix.hyperperiod_ns is None else self.mix.hyperperiod_ns * 1e-6,
-            "bound": self.planned.bound * 1e-6,
-            "gap": self.planned.gap,
+            "bound": None if self.gap is None else self.planned.bound * 1e-6,
+            "gap": self.gap,
             "solver": self.planned.solver,
             "solvers": {
                 name: {"lateness_ms": value.lateness * 1e-6, "objective": value.goal * 1e-6}
@@ -177,6 +186,20 @@ def _network(own: UnitProfile, demand: Demand, units: Sequence[str]) -> dict[str
     }
 
 
+def _worth(objective: Objective, ns: float, pj: float) -> float:
+    return {"makespan": ns, "energy": pj, "edp": ns * pj}[objective]
+
+
+def goal_of(objective: Objective, graph: TaskGraph) -> Goal:
+    """What solvers make least. Of the product of makespan and energy it is the direction in which that falls from HEFT's plan: makespan times
+    that plan's energy and energy times its makespan, over the makespan as ns."""
+    if objective != "edp":
+        return Goal.named(objective, graph)
+    begin = replay(graph, heft(graph))
+    power = begin.energy(graph) / max(begin.makespan, 1e-30)
+    return Goal(graph.static + power, 1.0)
+
+
 def plan_system(
     profiles: Sequence[UnitProfile],
     demands: Sequence[Demand],
@@ -187,7 +210,7 @@ def plan_system(
 ) -> SystemPlan:
     """Raises InputError as `mix`."""
     runs = mix(profiles, demands, system)
-    planned = plan_graph(runs.graph, Goal.named(objective, runs.graph), seconds=seconds)
+    planned = plan_graph(runs.graph, goal_of(objective, runs.graph), seconds=seconds)
     return SystemPlan(system, tuple(profiles), tuple(demands), runs, objective, planned)
 
 

@@ -15,7 +15,7 @@ from pydantic import ConfigDict
 
 from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError
-from baco.compiler.analysis.traffic import channel_bytes_per_cycle
+from baco.compiler.analysis.traffic import bytes_per_cycle, channel_bytes_per_cycle
 from baco.compiler.host_core import LINE_BYTES
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.lowered import LoweredNetwork
@@ -135,7 +135,7 @@ def _steps(lowered: LoweredNetwork, machine: Accelerator, *, whole: bool) -> Ite
     of_layer = dict(zip(codes, layers, strict=True))
     ns, rate = 1e3 / machine.clock_mhz, channel_bytes_per_cycle(machine)
     costs, operators = predict_steps(lowered, machine), _operators_of(lowered, whole=whole)
-    narrow = machine.model_copy(update={"dram_bytes_per_cycle": machine.dram_bytes_per_cycle * SLOWER})
+    narrow = machine.model_copy(update={"dram_bytes_per_cycle": bytes_per_cycle(machine) * SLOWER})
     slower = predict_steps(lowered, narrow)
     for number, (step, cost, slow, names) in enumerate(
         zip(lowered.steps, costs, slower, operators, strict=True)

@@ -14,6 +14,7 @@ requests wait behind what other units have in flight; predictions leave that out
 from __future__ import annotations
 
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ import numpy as np
 
 from baco.accel.config import Accelerator
 from baco.accel.system import HOST, System
-from baco.compiler.analysis.traffic import channel_bytes_per_cycle
+from baco.compiler.analysis.traffic import bytes_per_cycle
 from baco.compiler.network.fuse_elements import fused_elements
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.lowered import LoweredNetwork
@@ -44,8 +45,8 @@ SHARED = ("memory channel",)
 
 
 def channel_gb_s(system: System) -> float:
-    """Of main memory: the fastest that any unit is told of."""
-    return max(channel_bytes_per_cycle(one) * one.clock_mhz * 1e-3 for one in system.accelerators)
+    """Of main memory: the fastest that any unit is told of, through the one port of all."""
+    return max(bytes_per_cycle(one) * one.clock_mhz * 1e-3 for one in system.accelerators)
 
 
 def static_pj_per_ns(system: System) -> float:
@@ -175,7 +176,7 @@ def unit_profile(
         if unit.accelerator is None:
             continue
         own_static = unit.accelerator.static_pj(1.0) * unit.accelerator.clock_mhz * 1e-3
-        alone_ns[unit.name] = sum(step.time for step in price.steps)
+        alone_ns[unit.name] = sum(step.time for step in price.steps) if price.steps else math.inf
         alone_pj[unit.name] = sum(step.energy for step in price.steps) + own_static * alone_ns[unit.name]
     return UnitProfile(
         network.name,
