@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import ConfigDict
 
 from baco.accel.config import Accelerator
-from baco.accel.system import HOST, System
+from baco.accel.system import HOST
 from baco.common.errors import InfeasibleError
 from baco.common.provenance import stable_hash
 from baco.compiler.network.fuse_elements import fused_elements
@@ -325,12 +325,12 @@ class SystemSearch:
             [*asked, system.config_hash, system.clock_mhz, self.space.area_mm2(point), source_hash()]
         )
 
-    def _tasks(self, system: System) -> list[list[PriceUnit]]:
-        """By network, of every unit."""
-        first = system.accelerators[0]
+    def _tasks(self, point: SystemPoint) -> list[list[PriceUnit]]:
+        """By network, of every unit; cores alone are the same beside any accelerator with these settings."""
+        core, system = self.space.least(point.choice), self.space.system(point)
         return [
             [
-                PriceUnit(network, key, unit.accelerator or first, unit.accelerator is not None)
+                PriceUnit(network, key, unit.accelerator or core, unit.accelerator is not None)
                 for unit in system.units
             ]
             for network, key in zip(self.networks, self._network_keys, strict=True)
@@ -340,7 +340,7 @@ class SystemSearch:
         """What the units of these systems take, as far as that is not known."""
         wanted: dict[str, PriceUnit] = {}
         for point in points:
-            for row in self._tasks(self.space.system(point)):
+            for row in self._tasks(point):
                 wanted |= {task.key: task for task in row if task.key not in self._prices}
         told = getattr(progress, "doing", None)
         for done, finished in enumerate(self._executor.run(list(wanted.values()), self._records), 1):
@@ -352,7 +352,7 @@ class SystemSearch:
     def profiles(self, point: SystemPoint) -> list[UnitProfile]:
         """Of all networks on a system."""
         system = self.space.system(point)
-        rows = self._tasks(system)
+        rows = self._tasks(point)
         if any(task.key not in self._prices for row in rows for task in row):
             self._price([point], None)
         return [

@@ -132,6 +132,10 @@ class SystemSpace:
             self._machines[choice, point] = own
         return self._machines[choice, point]
 
+    def least(self, choice: Choice) -> Accelerator:
+        """The smallest accelerator with these settings."""
+        return self.machine(choice, self._kinds(choice).points[0])
+
     def system(self, point: SystemPoint) -> System:
         """What a point stands for."""
         machines = [self.machine(point.choice, one) for one in point.accelerators]
