@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -76,21 +77,24 @@ def explicit_mappings(
                 found += [(took, fitting, n) for n, took in enumerate(cycles)]
         if found:
             found.sort(key=lambda option: option[0])
-            options = [(took, fitting.mapping(n)) for took, fitting, n in found]
-            return iter(_looked_at(layer, accelerator, options) if closer else options)
+            # few are asked for
+            options = ((took, fitting.mapping(n)) for took, fitting, n in found)
+            return _looked_at(layer, accelerator, options) if closer else options
     return iter(())
 
 
 def _looked_at(
-    layer: Layer, accelerator: Accelerator, options: list[tuple[float, Mapping]]
-) -> list[tuple[float, Mapping]]:
+    layer: Layer, accelerator: Accelerator, options: Iterator[tuple[float, Mapping]]
+) -> Iterator[tuple[float, Mapping]]:
     """The fastest options with closer cycles, before all others."""
-    near = [mapping for took, mapping in options[:_LOOKED_AT] if took <= _WITHIN * options[0][0]]
+    first = list(itertools.islice(options, _LOOKED_AT))
+    near = [mapping for took, mapping in first if took <= _WITHIN * first[0][0]]
     costs = predict_layers([layer] * len(near), [ExplicitSchedule(mapping) for mapping in near], accelerator)
     closer = [(cost.cycles.item(), mapping) for cost, mapping in zip(costs, near, strict=True)]
     closer.sort(key=lambda option: option[0])
     last = closer[-1][0]
-    return [*closer, *((max(took, last), mapping) for took, mapping in options[len(near) :])]
+    left = itertools.chain(first[len(near) :], options)
+    return itertools.chain(closer, ((max(took, last), mapping) for took, mapping in left))
 
 
 @dataclass(frozen=True)
