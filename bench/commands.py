@@ -37,6 +37,7 @@ _EXPERIMENTS = {
     "technologies": "technologies",
     "pipelines": "pipelines.run",
     "port": "port",
+    "systems": "systems",
 }
 BENCH = {name: (f"baco.bench.{module}", "run", "page") for name, module in _EXPERIMENTS.items()}
 MODEL = {

@@ -69,13 +69,13 @@ class FoundSystems:
             ns, pj = (one.value.makespan, one.value.energy)
             if plan is not None and not plan.late:
                 ns, pj = plan.timetable.makespan, plan.energy_pj
-            names = self.unit_names(one.point)
+            names = self._unit_names(one.point)
             rows.append(
                 FrontRow(names, one.value.area, ns * 1e-6, pj * 1e-6, one.point == self.found.best[0][0])
             )
         return rows
 
-    def unit_names(self, point: SystemPoint) -> tuple[str, ...]:
+    def _unit_names(self, point: SystemPoint) -> tuple[str, ...]:
         """Of its units."""
         return (
             *(self.space.machine(point.choice, one).name for one in point.accelerators),

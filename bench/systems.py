@@ -1,0 +1,228 @@
+"""What searched systems are worth: for mixes of networks at the area of one 32 x 32 with its core, the best system of a search over systems beside the
+best single array of a search with the same budget, and systems that people would choose by hand; all of them run."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from annotated_types import Interval
+from pydantic import PositiveInt
+
+from baco.accel.system import System
+from baco.api.system_search import FoundSystems, search_systems
+from baco.api.systems import PlannedNetworks, plan
+from baco.bench.harness.experiment import (
+    FOLDER,
+    ResultFiles,
+    Say,
+    check_names,
+    median_place,
+    page_of,
+    silent,
+    table,
+)
+from baco.common.errors import InfeasibleError
+from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.systems.front_page import units_text
+
+#: Networks that run side by side, and how often repeated blocks run at most.
+MIXES: dict[str, tuple[tuple[str, ...], int | None]] = {
+    "images": (("resnet18:image=112", "mobilenet_v2:image=112", "retinanet:image=64"), None),
+    "transformers": (("bert_base:seq=64", "vit_b16:image=112", "deepbench_ocr"), 1),
+}
+#: Sides of arrays of systems by hand.
+BY_HAND = ((32,), (16, 16), (16, 8), (16, 8, 8), (8, 8), (8, 8, 8))
+#: Scratchpads and accumulators of systems by hand, KiB, the largest first: those of the published accelerator and smaller.
+_MEMORIES = tuple((256 >> n, 64 >> n) for n in range(6))
+
+
+def run(
+    mixes: Sequence[str] = (),
+    *,
+    samples: PositiveInt = 100,
+    seeds: Annotated[int, Interval(ge=1, le=1000)] = 3,
+    seconds: Annotated[float, Interval(ge=0.1)] = 10.0,
+    engine: Literal["timed", "rtl"] = "timed",
+    out: Path = FOLDER,
+    say: Say = silent,
+) -> list[dict[str, Any]]:
+    """Searches over systems and over single arrays with the same budget, and systems by hand, at the area of one 32 x 32 with its core.
+
+    Args:
+        mixes (--mix, -m): repeatable; by default all.
+        samples: budget of each search, in systems.
+        seeds: searches of each, with seeds 0, 1, ...
+        seconds: that solvers have for each plan.
+        engine: that runs the best of each: timed, or rtl (minutes a system to build).
+        out: folder for systems.md and .json, and what searches computed: an interrupted benchmark goes on where it was.
+
+    Raises as `baco.api.system_search.search_systems`, and InputError for a mix that is not known.
+    """
+    check_names(mixes, MIXES, "mix", "mix")
+    space, limit = area_of_one()
+    files = ResultFiles(out, "systems", page)
+    rows: list[dict[str, Any]] = list(files.before() or [])
+    done = {(row["mix"], row["kind"], row["seed"], row["samples"], row["engine"]) for row in rows}
+    for mix in mixes or MIXES:
+        for kind, seed, make in _asked(mix, space, limit, samples, seeds, seconds, out):
+            key = (mix, kind, seed, samples, engine)
+            if key in done:
+                continue
+            say(f"{mix}: {kind}, seed {seed}")
+            try:
+                planned, priced = make()
+            except InfeasibleError as error:
+                say(f"{mix}: {kind}: {error.message}")
+                continue
+            rows.append(
+                _row(planned.replay(engine, alone=False, report=say), priced)
+                | dict(zip(_KEY, key, strict=True))
+            )
+            files.keep(rows)
+    return rows
+
+
+_KEY = ("mix", "kind", "seed", "samples", "engine")
+_SYSTEM, _ARRAY = "searched system", "searched single array"
+
+
+def area_of_one() -> tuple[DesignSpace, float]:
+    """The default space, and the area of a 32 x 32 of it with the published memories and its core."""
+    space = load_space("gemmini")
+    own = System.single(space.accelerator(32, 64, 256))
+    return space, own.area_mm2 + own.cores_mm2
+
+
+Made = tuple[PlannedNetworks, int]
+
+
+def _asked(
+    mix: str, space: DesignSpace, limit: float, samples: int, seeds: int, seconds: float, out: Path
+) -> Iterator[tuple[str, int, Callable[[], Made]]]:
+    """(kind, seed, what makes its plan and says how many accelerators were priced)."""
+    networks, layers = MIXES[mix]
+
+    def searched(seed: int, most_units: int, most_hosts: int) -> Made:
+        found: FoundSystems = search_systems(
+            networks,
+            space,
+            area_limit=limit,
+            samples=samples,
+            seed=seed,
+            most_units=most_units,
+            most_hosts=most_hosts,
+            layers=layers,
+            seconds=seconds,
+            out=out / "systems" / mix,
+            workers=1,
+        )
+        return found.best, found.found.priced
+
+    def by_hand(sides: Sequence[int]) -> Made:
+        plans = [
+            plan(networks, system, layers=layers, seconds=seconds) for system in _by_hand(space, sides, limit)
+        ]
+        if not plans:
+            raise InfeasibleError(f"arrays of {_sides(sides)} do not fit")
+        return min(plans, key=lambda one: one.makespan_ms), len(plans)
+
+    for seed in range(seeds):
+        yield _SYSTEM, seed, lambda seed=seed: searched(seed, 4, 1)  # type: ignore[misc]
+        yield _ARRAY, seed, lambda seed=seed: searched(seed, 1, 0)  # type: ignore[misc]
+    for sides in BY_HAND:
+        yield _sides(sides), 0, lambda sides=sides: by_hand(sides)  # type: ignore[misc]
+
+
+def _sides(sides: Sequence[int]) -> str:
+    return units_text([f"{side}x{side}" for side in sides])
+
+
+def _by_hand(space: DesignSpace, sides: Sequence[int], limit: float) -> Iterator[System]:
+    """Arrays with the largest memories of the published proportion that fit, the same in each: without row functions and with."""
+    for units in (False, True):
+        for scratchpad, accumulator in _MEMORIES:
+            if not all(space.legal(side, accumulator, scratchpad) for side in sides):
+                continue
+            own = [space.accelerator(side, accumulator, scratchpad, units) for side in sides]
+            system = System.of((one.name, one) for one in own)
+            if system.area_mm2 + system.cores_mm2 <= limit:
+                yield system
+                break
+
+
+def _row(made: PlannedNetworks, priced: int) -> dict[str, Any]:
+    """What a plan that ran took."""
+    measured, system = made.measured, made.plan.system
+    assert measured is not None
+    if measured.wrong:
+        raise AssertionError(measured.wrong)
+    return {
+        "units": units_text([one.name for one in system.units]),
+        "area_mm2": system.area_mm2 + system.cores_mm2,
+        "priced": priced,
+        "planned_ms": made.makespan_ms,
+        "measured_ms": measured.makespan_ns * 1e-6,
+        "energy_uj": made.plan.energy_pj * 1e-6,
+        "operators": measured.checked,
+    }
+
+
+def page(rows: Sequence[Mapping[str, Any]]) -> str:
+    """By mix: medians of the searches, systems by hand, and how much faster the searched system is than the single array."""
+    _, limit = area_of_one()
+    parts = []
+    for (mix, engine), group in itertools.groupby(rows, key=lambda row: (row["mix"], row["engine"])):
+        of_mix = list(group)
+        kinds = {row["kind"]: [one for one in of_mix if one["kind"] == row["kind"]] for row in of_mix}
+        lines = []
+        for kind, ones in kinds.items():
+            middle = ones[median_place([one["measured_ms"] for one in ones])]
+            lines.append({**middle, "kind": kind, "all": [one["measured_ms"] for one in ones]})
+        lines.sort(key=lambda line: float(line["measured_ms"]))
+        networks, layers = MIXES[mix]
+        told = f"`{'`, `'.join(networks)}`" + ("" if layers is None else f", {layers} of the repeated blocks")
+        parts += [
+            f"## {mix}: {told}",
+            table(
+                lines,
+                {
+                    "system": lambda line: line["kind"],
+                    "units": lambda line: line["units"],
+                    "area, mm²": lambda line: f"{line['area_mm2']:.1f}",
+                    "planned, ms": lambda line: f"{line['planned_ms']:.3f}",
+                    f"measured ({engine}), ms": lambda line: f"{line['measured_ms']:.3f}",
+                    "error": lambda line: f"{line['planned_ms'] / line['measured_ms'] - 1:+.1%}",
+                    "all seeds, ms": lambda line: (
+                        "" if len(line["all"]) == 1 else f"{min(line['all']):.3f} to {max(line['all']):.3f}"
+                    ),
+                    "energy, mJ": lambda line: f"{line['energy_uj'] / 1e3:.2f}",
+                },
+            ),
+            _gain(kinds),
+        ]
+    samples = max((row["samples"] for row in rows), default=0)
+    return page_of(
+        "Systems: searched, beside single arrays of the same area",
+        f"Whatever fits {limit:.1f} mm²: one 32 x 32 with 256 + 64 KiB in the default space's technology, and its core (`System.cores_mm2`: "
+        f"assumed). Each search looks at {samples} systems for the least makespan; the seed of the median is shown. Memories of systems"
+        " by hand are the largest of the published proportion that fit, the same in each, with row functions where that is predicted to be faster."
+        " Every result of every operator is that of the integers. Names: side, scratchpad and accumulator in KiB, row functions (`units`).",
+        *parts,
+    )
+
+
+def _gain(kinds: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    if not {_SYSTEM, _ARRAY} <= set(kinds):
+        return ""
+    array, system = ([row["measured_ms"] for row in kinds[kind]] for kind in (_ARRAY, _SYSTEM))
+    pairs = [before / after for before, after in zip(array, system, strict=False)]
+    best = min(array) / max(system)
+    mean = math.exp(sum(map(math.log, pairs)) / len(pairs))
+    return (
+        f"The searched system is **{mean:.2f} times** as fast as the searched single array of the same seed, measured (geometric mean of"
+        f" {len(pairs)} seeds, {min(pairs):.2f} to {max(pairs):.2f}); the worst system over the best array: {best:.2f}."
+    )
