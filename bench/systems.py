@@ -13,8 +13,6 @@ from annotated_types import Interval
 from pydantic import PositiveInt
 
 from baco.accel.system import System
-from baco.api.system_search import FoundSystems, search_systems
-from baco.api.systems import PlannedNetworks, plan
 from baco.bench.harness.experiment import (
     FOLDER,
     ResultFiles,
@@ -26,8 +24,20 @@ from baco.bench.harness.experiment import (
     table,
 )
 from baco.common.errors import InfeasibleError
+from baco.common.files import output_folder
+from baco.compiler.network.quantise import quantise, quantise_inputs, sketch
+from baco.compiler.network.reference import reference
+from baco.exploration.executors.executor_choice import HERE
+from baco.exploration.measure.program_job import other_inputs
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.systems.front_page import units_text
+from baco.exploration.systems.measured import MeasuredPlan, replay_plan
+from baco.exploration.systems.mix import Demand
+from baco.exploration.systems.system_plan import plan_system
+from baco.exploration.systems.system_search import SearchRecords, SystemSearch
+from baco.exploration.systems.system_space import SystemSpace
+from baco.exploration.systems.unit_profile import profile
+from baco.workloads.inputs.load import load_network
 
 #: Networks that run side by side, and how often repeated blocks run at most.
 MIXES: dict[str, tuple[tuple[str, ...], int | None]] = {
@@ -60,7 +70,7 @@ def run(
         engine: that runs the best of each: timed, or rtl (minutes a system to build).
         out: folder for systems.md and .json, and what searches computed: an interrupted benchmark goes on where it was.
 
-    Raises as `baco.api.system_search.search_systems`, and InputError for a mix that is not known.
+    Raises InfeasibleError where nothing fits, and InputError for a mix that is not known.
     """
     check_names(mixes, MIXES, "mix", "mix")
     space, limit = area_of_one()
@@ -74,14 +84,12 @@ def run(
                 continue
             say(f"{mix}: {kind}, seed {seed}")
             try:
-                planned, priced = make()
+                system, priced = make()
             except InfeasibleError as error:
                 say(f"{mix}: {kind}: {error.message}")
                 continue
-            rows.append(
-                _row(planned.replay(engine, alone=False, report=say), priced)
-                | dict(zip(_KEY, key, strict=True))
-            )
+            measured = _measured(mix, system, seconds, engine, say)
+            rows.append(_row(measured) | {"priced": priced} | dict(zip(_KEY, key, strict=True)))
             files.keep(rows)
     return rows
 
@@ -97,38 +105,34 @@ def area_of_one() -> tuple[DesignSpace, float]:
     return space, own.area_mm2 + own.cores_mm2
 
 
-Made = tuple[PlannedNetworks, int]
+Made = tuple[System, int]
 
 
 def _asked(
     mix: str, space: DesignSpace, limit: float, samples: int, seeds: int, seconds: float, out: Path
 ) -> Iterator[tuple[str, int, Callable[[], Made]]]:
-    """(kind, seed, what makes its plan and says how many accelerators were priced)."""
+    """(kind, seed, what chooses the system and says how many accelerators were priced)."""
     networks, layers = MIXES[mix]
 
+    known = [sketch(load_network(name), layers) for name in networks]
+    demands = [Demand()] * len(networks)
+    records = output_folder(out / "systems") / f"{mix}.db"
+
     def searched(seed: int, most_units: int, most_hosts: int) -> Made:
-        found: FoundSystems = search_systems(
-            networks,
-            space,
-            area_limit=limit,
-            samples=samples,
-            seed=seed,
-            most_units=most_units,
-            most_hosts=most_hosts,
-            layers=layers,
-            seconds=seconds,
-            out=out / "systems" / mix,
-            workers=1,
-        )
-        return found.best, found.found.priced
+        systems = SystemSpace(space.constrain(area_mm2=limit), most_units, most_hosts)
+        with SearchRecords(records) as kept, HERE.executor() as executor:
+            search = SystemSearch(known, demands, systems, seed=seed, executor=executor, records=kept)
+            found = search.run(samples, seconds=seconds)
+        return systems.system(found.best[0][0]), found.priced
 
     def by_hand(sides: Sequence[int]) -> Made:
-        plans = [
-            plan(networks, system, layers=layers, seconds=seconds) for system in _by_hand(space, sides, limit)
-        ]
+        plans = {
+            system: plan_system([profile(own, system) for own in known], demands, system, seconds=seconds)
+            for system in _by_hand(space, sides, limit)
+        }
         if not plans:
             raise InfeasibleError(f"arrays of {_sides(sides)} do not fit")
-        return min(plans, key=lambda one: one.makespan_ms), len(plans)
+        return min(plans, key=lambda system: plans[system].timetable.makespan), len(plans)
 
     for seed in range(seeds):
         yield _SYSTEM, seed, lambda seed=seed: searched(seed, 4, 1)  # type: ignore[misc]
@@ -154,19 +158,31 @@ def _by_hand(space: DesignSpace, sides: Sequence[int], limit: float) -> Iterator
                 break
 
 
-def _row(made: PlannedNetworks, priced: int) -> dict[str, Any]:
-    """What a plan that ran took."""
-    measured, system = made.measured, made.plan.system
-    assert measured is not None
+def _measured(mix: str, system: System, seconds: float, engine: str, say: Say) -> MeasuredPlan:
+    """The networks with random numbers, planned and run. Raises AssertionError for a result that is not that of the integers."""
+    names, layers = MIXES[mix]
+    sources = [load_network(name) for name in names]
+    integers = [quantise(source, layers=layers) for source in sources]
+    profiles = [profile(own, system) for own in integers]
+    plan = plan_system(profiles, [Demand()] * len(names), system, seconds=seconds)
+    data = []
+    for number, (source, own) in enumerate(zip(sources, integers, strict=True)):
+        inputs = quantise_inputs(own, other_inputs(source, own, number))
+        data.append((inputs, reference(own, inputs)))
+    measured = replay_plan(plan, data, engine, report=say)
     if measured.wrong:
-        raise AssertionError(measured.wrong)
+        raise AssertionError("; ".join(measured.wrong))
+    return measured
+
+
+def _row(measured: MeasuredPlan) -> dict[str, Any]:
+    system = measured.plan.system
     return {
         "units": units_text([one.name for one in system.units]),
         "area_mm2": system.area_mm2 + system.cores_mm2,
-        "priced": priced,
-        "planned_ms": made.makespan_ms,
+        "planned_ms": measured.plan.timetable.makespan * 1e-6,
         "measured_ms": measured.makespan_ns * 1e-6,
-        "energy_uj": made.plan.energy_pj * 1e-6,
+        "energy_uj": measured.plan.energy_pj * 1e-6,
         "operators": measured.checked,
     }
 

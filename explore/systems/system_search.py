@@ -140,7 +140,7 @@ class SearchRecords(RecordStore[UnitPrice | SystemValue]):
 
 
 @dataclass(frozen=True)
-class Sampled:
+class SystemSample:
     """A system of a search, and what it is worth; None where it cannot run the networks."""
 
     point: SystemPoint
@@ -159,9 +159,9 @@ class SearchedSystems:
         ended: how the search ended.
     """
 
-    samples: tuple[Sampled, ...]
+    samples: tuple[SystemSample, ...]
     priced: int
-    front: tuple[Sampled, ...]
+    front: tuple[SystemSample, ...]
     best: tuple[tuple[SystemPoint, SystemPlan], ...]
     ended: Literal["done", "interrupted"]
 
@@ -194,7 +194,7 @@ class SystemSearch:
         self._rng = np.random.default_rng(seed)
         self._executor, self._records = executor, records
         self._prices: dict[str, UnitPrice] = {}
-        self.samples: dict[SystemPoint, Sampled] = {}
+        self.samples: dict[SystemPoint, SystemSample] = {}
 
     @cached_property
     def _network_keys(self) -> list[str]:
@@ -278,12 +278,12 @@ class SystemSearch:
                 asked[point] = None
         return list(asked)[: max(count, 0)]
 
-    def _parent(self, ranked: Sequence[Sampled], front: Sequence[Sampled]) -> SystemPoint:
+    def _parent(self, ranked: Sequence[SystemSample], front: Sequence[SystemSample]) -> SystemPoint:
         if front and self._rng.random() < _FROM_FRONT:
             return front[int(self._rng.integers(len(front)))].point
         return ranked[int(self._rng.integers(len(ranked), size=_TOURNAMENT).min())].point
 
-    def _ranked(self) -> list[Sampled]:
+    def _ranked(self) -> list[SystemSample]:
         """Those that can run the networks, the best first; of equals the one that was looked at first."""
         able = [one for one in self.samples.values() if one.value is not None]
         return sorted(
@@ -291,7 +291,7 @@ class SystemSearch:
         )
 
     @staticmethod
-    def _front(ranked: Iterable[Sampled]) -> tuple[Sampled, ...]:
+    def _front(ranked: Iterable[SystemSample]) -> tuple[SystemSample, ...]:
         good = [(one, one.value) for one in ranked if one.value is not None and not one.value.lateness]
         rows = np.array([(value.area, value.makespan, value.energy) for _, value in good]).reshape(-1, 3)
         return tuple(
@@ -312,7 +312,7 @@ class SystemSearch:
             value = known[point]
             if value is None and (value := self._value(point)) is not None and self._records is not None:
                 self._records.put(keys[point], value)
-            self.samples[point] = Sampled(point, value)
+            self.samples[point] = SystemSample(point, value)
 
     def _kept(self, key: str) -> SystemValue | None:
         value = None if self._records is None else self._records.get(key)
