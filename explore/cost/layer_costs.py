@@ -38,16 +38,17 @@ def layer_costs(
     latency = latency_terms(counts, dim, accelerator.dram_bytes_per_cycle)
     energy = energy_terms(counts, dim, accumulator_kib, scratchpad_kib, accelerator.energy_law)
     accesses = torch.stack([counts.a0, counts.a1, counts.a2, counts.a3])
+    idle = accelerator.static_pj(1.0)  # of a cycle; it takes as long as all the rest of a row
     rows = zip(latency.T.tolist(), energy.T.tolist(), accesses.T.tolist(), counts.macs.tolist(), strict=True)
     return [
         LayerCost(
             latency_cycles=max(cycles),
-            energy_pj=sum(picojoules) + accelerator.static_pj(max(cycles)),
+            energy_pj=sum(picojoules) + idle * max(cycles),
             macs=macs,
             accesses=(words[0], words[1], words[2], words[3]),
             latency_terms=(cycles[0], cycles[1], cycles[2], cycles[3]),
             energy_terms_pj=(picojoules[0], picojoules[1], picojoules[2], picojoules[3], picojoules[4]),
-            static_pj=accelerator.static_pj(max(cycles)),
+            static_pj=idle * max(cycles),
         )
         for cycles, picojoules, words, macs in rows
     ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import torch
@@ -413,6 +414,8 @@ def by_instructions(
     """Costs of counted words, with the predicted latency and traffic of main memory of each layer, carried out as a
     mapping or schedule says. Raises as `baco.compiler.latency.predict_layers`."""
     predicted = predict_layers(layers, how, accelerators)
+    # few accelerators, each of many layers
+    per_cycle = {key: own.static_pj(1.0) for key, own in {id(own): own for own in accelerators}.items()}
     found = []
     for one, cost, layer, own, accelerator in zip(how, words, layers, predicted, accelerators, strict=True):
         schedule = realise(layer, one, accelerator) if isinstance(one, Mapping) else one
@@ -423,7 +426,7 @@ def by_instructions(
         busy = {name: float(own.terms[own.names.index(name)]) for name in RESOURCES if name in own.names}
         busy["memory"] = moved / channel_bytes_per_cycle(accelerator)
         energy = (*cost.energy_terms_pj[:4], accelerator.energy_law.dram_pj * moved)
-        idle = accelerator.static_pj(float(own.cycles))
+        idle = per_cycle[id(accelerator)] * float(own.cycles)
         found.append(
             replace(
                 cost,
@@ -522,4 +525,9 @@ def _order_fits(order: int, busy: int, product: bool) -> bool:
         order=(INNER_ORDER, INNER_ORDER, INNER_ORDER, ORDERS[order]),
         buffering=(2, 2, 2),
     )
-    return macro_form(layer, mapping, load_accelerator("gemmini-default")) is not None
+    return macro_form(layer, mapping, _gemmini()) is not None
+
+
+@cache
+def _gemmini() -> Accelerator:
+    return load_accelerator("gemmini-default")
