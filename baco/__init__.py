@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from baco.api.space import Space
     from baco.api.study import Study, explore, load_study
     from baco.api.system_search import FoundSystems, search_systems
-    from baco.api.systems import PlannedNetworks, plan
+    from baco.api.systems import PlannedNetworks, ProfiledLayers, plan, profile_layers
     from baco.api.trials import Trial
     from baco.common.errors import BacoError, InfeasibleError, InputError, StorageError
     from baco.compiler.mapping.nest import Mapping
@@ -104,6 +104,8 @@ _HOMES = {
     "FoundSystems": "baco.api.system_search",
     "search_systems": "baco.api.system_search",
     "PlannedNetworks": "baco.api.systems",
+    "ProfiledLayers": "baco.api.systems",
+    "profile_layers": "baco.api.systems",
     "plan": "baco.api.systems",
     "BacoError": "baco.common.errors",
     "InfeasibleError": "baco.common.errors",
@@ -136,6 +138,7 @@ __all__ = [
     "Mapping",
     "Network",
     "PlannedNetworks",
+    "ProfiledLayers",
     "QuantisedModel",
     "Result",
     "Run",
@@ -169,6 +172,7 @@ __all__ = [
     "networks",
     "pipeline",
     "plan",
+    "profile_layers",
     "quantise",
     "run",
     "search_systems",

@@ -37,6 +37,7 @@ COMMANDS = {
     "networks": "baco.commands.networks:networks",
     "fuse": "baco.commands.fuse:fuse",
     "plan": "baco.commands.plan:plan",
+    "profile": "baco.commands.profile:profile",
     "report": "baco.commands.report:report",
     "init": "baco.commands.init:init",
     "rtl": "baco.commands.rtl:rtl",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -18,6 +19,13 @@ from baco.common.files import atomic_write, output_folder
 from baco.common.numbers import real_number, whole_number
 from baco.common.text import json_text
 from baco.compiler.network.quantise import sketch
+from baco.exploration.systems.layer_profile import (
+    LayerOnUnit,
+    NetworkOnUnit,
+    layer_profile,
+    network_totals,
+)
+from baco.exploration.systems.layer_profile_page import layer_profile_page
 from baco.exploration.systems.link import LinkModel, LinkSplit, splits
 from baco.exploration.systems.measured import MeasuredPlan, measured_profile, replay_plan
 from baco.exploration.systems.mix import Demand
@@ -251,6 +259,83 @@ def plan(
     if behind is not None and sent is not None:
         cuts = _cuts(sketches[names[0]], system, behind, sent)
     return PlannedNetworks(made, names, layers, seconds, profiled, cuts, integers=integers)
+
+
+@dataclass(frozen=True, eq=False)
+class ProfiledLayers:
+    """What the layers of a network take on units, over batch sizes and clocks, as predicted.
+
+    Attributes:
+        network: its name.
+        rows: of every layer.
+        totals: of the whole network.
+    """
+
+    network: str
+    rows: tuple[LayerOnUnit, ...]
+    totals: tuple[NetworkOnUnit, ...]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row for each layer on each unit: `batch`, `clock_mhz`, `unit`, `elements`, `number`, `layer`, `operators`, `us` and `energy_uj`
+        of the whole batch, `memory_us`."""
+        import pandas as pd
+
+        return pd.DataFrame([row._asdict() for row in self.rows])
+
+    def record(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "evidence": "predicted",
+            "network": self.network,
+            "totals": [one._asdict() for one in self.totals],
+            "layers": [row._asdict() for row in self.rows],
+        }
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """`profile.html`, `profile.json` and `profile.csv`. Raises StorageError where they cannot be written."""
+        place = output_folder(folder)
+        texts = {
+            "profile.html": layer_profile_page(self.network, self.rows, self.totals),
+            "profile.json": json_text(self.record()),
+            "profile.csv": self.table.to_csv(index=False),
+        }
+        for name, text in texts.items():
+            atomic_write(place / name, text)
+        return [place / name for name in texts]
+
+
+def profile_layers(
+    network: str,
+    units: Sequence[str],
+    *,
+    batches: Sequence[int] = (),
+    clocks: Sequence[float] = (),
+    layers: int | None = None,
+) -> ProfiledLayers:
+    """What every layer of a network takes on units of several kinds, over batch sizes and clocks, as predicted.
+
+    Args:
+        network: name or file.
+        units: accelerators, at most four with the same elements, and `host` for a core without one.
+        batches: images at a time; by default as the network is.
+        clocks: MHz that all units have, with the energy that comes with them and main memory's GB/s as they are; by default each
+            accelerator's own, and a core alone the first one's.
+        layers: run repeated blocks only so many times.
+
+    Raises InputError for what is not known, InfeasibleError for what an accelerator's programs cannot compute.
+    """
+    for batch in batches:
+        if batch < 1:
+            raise InputError(
+                f"at least one image is computed at a time, not {batch}", location=Location("--batch")
+            )
+    for clock in clocks:
+        if not 0 < clock < math.inf:
+            raise InputError(f"a clock has MHz above 0, not {clock:g}", location=Location("--clock"))
+    machines = [(name, None if name == HOST else load_accelerator(name)) for name in units]
+    rows = tuple(layer_profile(network, machines, list(batches) or [None], clocks, layers))
+    return ProfiledLayers(network, rows, tuple(network_totals(rows)))
 
 
 def _prepared(

@@ -66,7 +66,7 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "systems": (
         "Systems",
         "Several accelerators and cores on one memory: what runs where when.",
-        ("plan", "PlannedNetworks", "search_systems", "FoundSystems"),
+        ("plan", "PlannedNetworks", "search_systems", "FoundSystems", "profile_layers", "ProfiledLayers"),
     ),
     "errors": (
         "Errors",
