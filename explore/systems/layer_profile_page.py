@@ -107,16 +107,16 @@ def _sections(rows: Sequence[LayerOnUnit]) -> Iterator[str]:
 
 def _bars(totals: Sequence[NetworkOnUnit]) -> str:
     """Milliseconds an image, a bar for each unit, clock and batch size, as SVG."""
-    able = [(one, one.ms / one.images) for one in totals if one.ms is not None]
+    able = [(total, total.ms / total.images) for total in totals if total.ms is not None]
     most = max(each for _, each in able) or 1.0
-    units = list(dict.fromkeys(one.unit for one, _ in able))
+    units = list(dict.fromkeys(total.unit for total, _ in able))
     shapes = []
-    for at, (one, each) in enumerate(able):
+    for at, (total, each) in enumerate(able):
         y = at * (_BAR + 4) + 4
-        shapes.append(f'<text x="0" y="{y + 13}">{html_text(_short(_named(one)))}</text>')
+        shapes.append(f'<text x="0" y="{y + 13}">{html_text(_short(_named(total)))}</text>')
         shapes.append(
             f'<rect x="{_LEFT}" y="{y}" width="{max(1.0, _WIDTH * each / most):.1f}" height="{_BAR}"'
-            f' fill="{_COLOURS[units.index(one.unit) % len(_COLOURS)]}"><title>{html_text(_named(one))}: {each:.4g} ms an image</title></rect>'
+            f' fill="{_COLOURS[units.index(total.unit) % len(_COLOURS)]}"><title>{html_text(_named(total))}: {each:.4g} ms an image</title></rect>'
         )
         shapes.append(
             f'<text x="{_LEFT + max(1.0, _WIDTH * each / most) + 6:.1f}" y="{y + 13}">{each:.4g} ms</text>'
