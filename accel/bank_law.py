@@ -40,6 +40,7 @@ class BankLaws(BaseModel):
         source: what it was fitted to.
         area, access: areas of the smallest NAND2; charges of its input, of reading or writing a row.
         access_fo4: delays of an inverter that drives four: the first and the second x log2(bits).
+        words, word_bits: of the largest memory it was fitted to: times of banks are those of parts no larger.
         setup_fo4: likewise.
         bit_leakage: of a bit, in that of the NAND2.
         errors: percent.
@@ -51,6 +52,8 @@ class BankLaws(BaseModel):
     area: BankLaw
     access: BankLaw
     access_fo4: tuple[float, float]
+    words: int = Field(gt=0)
+    word_bits: int = Field(gt=0)
     setup_fo4: float
     bit_leakage: float
     errors: dict[str, dict[str, float]]

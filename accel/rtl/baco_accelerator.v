@@ -113,6 +113,14 @@ module baco_accelerator #(
   wire [63:0] station_rs1, station_rs2;
   wire [2:0] ws_own;                                 // a command of a LOOP_WS leaves: 0 a load, 1 execution, 2 a store
   wire reject;                                       // the station rejects a command
+  reg dropped;                                       // ... rejected it in the cycle before: its entry is promised again
+  reg [6:0] dropped_funct;
+  reg [1:0] dropped_kind;
+  always @(posedge clock) begin
+    dropped <= reject && !reset;
+    dropped_funct <= station_funct;
+    dropped_kind <= station_rs1[1:0];
+  end
   wire ld_done, st_done, ex_done, ex_written, ex_dropped;
   wire [4:0] freed = {st_done, ex_dropped, ex_written, ex_done, ld_done};
 
@@ -160,8 +168,8 @@ module baco_accelerator #(
       .out_valid(middle_valid), .out_ready(middle_ready), .out_data(middle));
   baco_credits #(.LOADS(LOAD_ENTRIES), .EXECUTES(EX_ENTRIES), .STORES(STORE_ENTRIES)) conv_credits (
       .clock(clock), .reset(reset), .passes(raw_valid && raw_ready && !conv_busy), .passes_funct(raw[COMMAND-1 -: 7]),
-      .passes_kind(raw[65:64]), .own(conv_ready ? conv_class : 3'd0), .behind(ws_own), .done(freed), .dropped(reject), .dropped_funct(station_funct),
-      .dropped_kind(station_rs1[1:0]), .space(conv_space));
+      .passes_kind(raw[65:64]), .own(conv_ready ? conv_class : 3'd0), .behind(ws_own), .done(freed), .dropped(dropped), .dropped_funct(dropped_funct),
+      .dropped_kind(dropped_kind), .space(conv_space));
   wire _unused_conv = &{1'b0, _unused_conv_configuration};
 `else
   assign middle_valid = raw_valid;
@@ -215,8 +223,8 @@ module baco_accelerator #(
       .out_valid(door_valid), .out_ready(door_ready), .out_data(door));
   baco_credits #(.LOADS(LOAD_ENTRIES), .EXECUTES(EX_ENTRIES), .STORES(STORE_ENTRIES)) ws_credits (
       .clock(clock), .reset(reset), .passes(middle_valid && middle_ready && !loop_busy),
-      .passes_funct(middle[COMMAND-1 -: 7]), .passes_kind(middle[65:64]), .own(ws_own), .behind(3'd0), .done(freed), .dropped(reject), .dropped_funct(station_funct),
-      .dropped_kind(station_rs1[1:0]), .space(ws_space));
+      .passes_funct(middle[COMMAND-1 -: 7]), .passes_kind(middle[65:64]), .own(ws_own), .behind(3'd0), .done(freed), .dropped(dropped), .dropped_funct(dropped_funct),
+      .dropped_kind(dropped_kind), .space(ws_space));
   wire _unused_ws = &{1'b0, _unused_ws_configuration};
 `else
   assign door_valid = middle_valid;
@@ -226,7 +234,7 @@ module baco_accelerator #(
   assign ws_loops = 2'd0;
   assign ws_own = 3'd0;
   assign ws_space = 3'd0;
-  wire _unused_ws = &{1'b0, ws_space, ws_own};
+  wire _unused_ws = &{1'b0, ws_space, ws_own, dropped, dropped_funct, dropped_kind};
 `endif
   wire [6:0] door_funct = door[COMMAND-1 -: 7];
   wire [4:0] door_rd = door[129 +: 5];
@@ -370,7 +378,7 @@ module baco_accelerator #(
 `ifdef BACO_COUNTERS
   // event codes of Gemmini; 15 to 17, 19 and 22 concern a TLB, 32 to 34 operands in the accumulator, 38 to 40 an
   // im2col unit, 44 an unroller: none of them exists here
-  wire [63:0] counted = {
+  wire [63:0] happens = {
       19'd0, 1'b0, loop_busy, occupancy != 21'd0, door_valid && !door_ready,
       3'd0, execute_events[10:8], 3'd0, execute_events[7:5], execute_events[4:0],
       store_events[5], 1'b0, store_events[4], load_events[4], 1'b0, load_events[3], 3'd0,
@@ -380,6 +388,8 @@ module baco_accelerator #(
       load_busy && !store_busy && execute_busy, load_busy && store_busy && !execute_busy,
       !load_busy && !store_busy && execute_busy, !load_busy && store_busy && !execute_busy,
       load_busy && !store_busy && !execute_busy, 1'b0};
+  reg [63:0] counted;                                // a cycle later: some are known late
+  always @(posedge clock) counted <= reset ? 64'd0 : happens;
   baco_counters #(.COUNTERS(COUNTERS)) counters (
       .clock(clock), .reset(reset), .op_valid(counter_runs), .op_rs1(door[127:64]), .value(resp_data), .events(counted),
       .occupancy_ld(occupancy[6:0]), .occupancy_ex(occupancy[13:7]), .occupancy_st(occupancy[20:14]),

@@ -32,7 +32,7 @@ module baco_execute #(
     output wire [2:0] read_valid,                 // operands: 0 stationary, 1 multiplicand, 2 multiplier or bias
     input wire [2:0] read_ready,
     output wire [3*SP_AW-1:0] read_row,
-    input wire [3*DIM*8-1:0] read_data,           // in the cycle after the request was taken
+    input wire [3*DIM*8-1:0] read_data,           // two cycles after the request was taken
     output reg sp_write_valid,                    // never refused
     output reg [SP_AW-1:0] sp_write_row,
     output reg [DIM*8-1:0] sp_write_data,

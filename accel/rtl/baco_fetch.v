@@ -2,7 +2,7 @@
 //
 // An operation is `total` rows of which the first `rows` are read (from `base`, `stride` apart, lanes from `lanes`
 // on cleared) and the rest are zeros. Rows come out in order; up to seven are fetched ahead, across operations, so
-// that neither the read latency nor a bank conflict stalls the array.
+// that neither the read latency nor a bank conflict stalls the array. A row that arrives while none waits need not wait either.
 module baco_fetch #(
     parameter DIM = 16,
     parameter SP_AW = 14,
@@ -20,7 +20,7 @@ module baco_fetch #(
     output wire read_valid,
     input wire read_ready,
     output wire [SP_AW-1:0] read_row,
-    input wire [DIM*8-1:0] read_data,          // in the cycle after the request was taken
+    input wire [DIM*8-1:0] read_data,          // two cycles after the request was taken
     output wire row_valid,
     input wire row_ready,
     output wire [DIM*8-1:0] row_data
@@ -28,8 +28,11 @@ module baco_fetch #(
   reg [CW-1:0] index;                          // rows of the operation already under way
   reg [SP_AW-1:0] address;                     // of row `index`, unless index is 0
   reg [2:0] credits;                           // places for rows that are not yet under way
+  reg requested;                               // a row was asked for in the cycle before
+  reg zero_requested;                          // ... and it is all zeros
+  reg [CW-1:0] lanes_requested;
   reg arrives;                                 // a row arrives in this cycle
-  reg zero;                                    // ... and it is all zeros
+  reg zero;
   reg [CW-1:0] lanes;
   reg [DIM*8-1:0] cleaned;
   integer i;
@@ -54,9 +57,13 @@ module baco_fetch #(
   assign op_ready = starts && last;
 
   wire _unused_ready;
+  wire waits;                                  // a row does
+  wire [DIM*8-1:0] waiting;
   baco_fifo #(.WIDTH(DIM*8), .DEPTH(7)) rows (
-      .clock(clock), .reset(reset), .in_valid(arrives), .in_ready(_unused_ready), .in_data(cleaned),
-      .out_valid(row_valid), .out_ready(row_ready), .out_data(row_data));
+      .clock(clock), .reset(reset), .in_valid(arrives && (waits || !row_ready)), .in_ready(_unused_ready), .in_data(cleaned),
+      .out_valid(waits), .out_ready(row_ready), .out_data(waiting));
+  assign row_valid = waits || arrives;
+  assign row_data = waits ? waiting : cleaned;
 
   always @* begin
     cleaned = {DIM*8{1'b0}};
@@ -67,10 +74,13 @@ module baco_fetch #(
   end
 
   always @(posedge clock) begin
-    arrives <= starts && !reset;
+    requested <= starts && !reset;
+    arrives <= requested && !reset;
+    zero <= zero_requested;
+    lanes <= lanes_requested;
     if (starts) begin
-      zero <= !real_row;
-      lanes <= op_lanes;
+      zero_requested <= !real_row;
+      lanes_requested <= op_lanes;
       index <= last ? {CW{1'b0}} : index + 1'b1;
       address <= row + op_stride_cut;
     end

@@ -55,14 +55,14 @@ module baco_load_scale #(
   // The multiplier's own valid flag is not reset; stage_valid is.
   wire valid_narrow;
   baco_scale #(.LANES(DIM), .IN_BITS(8), .OUT_BITS(8)) narrow (
-      .clock(clock), .in_valid(enter && !in_wide), .in_scale(scale), .in_data(in_data[DIM*8-1:0]),
+      .clock(clock), .in_valid(enter && !in_wide), .in_scale(scale), .in_data(in_data[DIM*8-1:0]), .in_relu(1'b0),
       .out_valid(valid_narrow), .out_data(scaled_narrow));
   generate
     if (WIDE != 0) begin : wide
       wire [DIM*32-1:0] scaled_wide;
       wire valid_wide;
       baco_scale #(.LANES(DIM), .IN_BITS(32), .OUT_BITS(32)) multiplier (
-          .clock(clock), .in_valid(enter && in_wide), .in_scale(scale), .in_data(in_data),
+          .clock(clock), .in_valid(enter && in_wide), .in_scale(scale), .in_data(in_data), .in_relu(1'b0),
           .out_valid(valid_wide), .out_data(scaled_wide));
       wire _unused_valid = &{1'b0, valid_narrow, valid_wide};
       assign scaled[DIM*8-1:0] = leaving_wide ? scaled_wide[DIM*8-1:0] : scaled_narrow;

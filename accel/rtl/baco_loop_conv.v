@@ -308,14 +308,18 @@ module baco_loop_conv #(
   wire may_input = input_active & (!older | older_input);
   // About to be needed: fewer than two commands ahead of what execution stands on (its start, for a later loop).
   localparam [ROW_BITS-1:0] TWO_RUNS = DIM[ROW_BITS-1:0] << 1;
-  wire [15:0] want_bias_group = bias_live & execute_active ? need_bias_group : 16'd0;
-  wire [ROW_BITS-1:0] want_pixel = bias_live & execute_active ? need_pixel : NONE;
-  wire [15:0] want_weights_group = weights_live & execute_active ? need_weights_group : 16'd0;
-  wire [31:0] want_load = weights_live & execute_active ? need_load : 32'd0;
-  wire urgent_bias = bias_group < want_bias_group
-                     || (bias_group == want_bias_group && {1'b0, bias_pixel} < {1'b0, want_pixel} + {1'b0, TWO_RUNS});
-  wire urgent_weights = weights_group < want_weights_group
-                        || (weights_group == want_weights_group && weights_load < want_load + 32'd2);
+  wire [ROW_BITS:0] pixels_ahead = {1'b0, bias_pixel} - {1'b0, TWO_RUNS};      // none where the first bit is set
+  wire [31:0] loads_ahead = weights_load - 32'd2;
+  wire first_pixels = pixels_ahead[ROW_BITS];
+  wire first_loads = weights_load < 32'd2;
+  wire urgent_bias = bias_live & execute_active
+                     ? bias_group < need_bias_group
+                       || (bias_group == need_bias_group && (first_pixels || pixels_ahead[ROW_BITS-1:0] < need_pixel))
+                     : bias_group == 16'd0 && first_pixels;
+  wire urgent_weights = weights_live & execute_active
+                        ? weights_group < need_weights_group
+                          || (weights_group == need_weights_group && (first_loads || loads_ahead < need_load))
+                        : weights_group == 16'd0 && first_loads;
   wire ld_bias = may_bias & (urgent_bias | !(may_input | may_weights));
   wire ld_weights = may_weights & !ld_bias & (urgent_weights | !may_input);
   wire ld_input = may_input & !ld_bias & !ld_weights;

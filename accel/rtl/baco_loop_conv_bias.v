@@ -31,7 +31,7 @@ module baco_loop_conv_bias #(
   localparam [15:0] D = DIM[15:0];
 
   reg more;                                  // the counters stand on a command
-  reg [63:0] base;
+  reg [63:0] address;                        // of the channels' first
   reg zeros;
   reg [15:0] chs, cols;
   reg [ROW_BITS-1:0] block;
@@ -55,7 +55,7 @@ module baco_loop_conv_bias #(
       cmd_rs1 <= {32'h3f800000, block_stride[15:0], 8'd1, 3'd0, 2'd2, 1'b0, 2'd1};
       cmd_rs2 <= 64'd0;
       more <= 1'b1;
-      base <= bias_addr;
+      address <= bias_addr;
       zeros <= no_bias;
       chs <= ochs;
       cols <= ocols;
@@ -70,7 +70,7 @@ module baco_loop_conv_bias #(
     end else if (cmd_valid & cmd_ready) begin
       cmd_valid <= more;
       cmd_funct <= 7'd14;
-      cmd_rs1 <= zeros ? 64'd0 : base + {46'd0, och, 2'd0};
+      cmd_rs1 <= zeros ? 64'd0 : address;
       cmd_rs2 <= {size_cols, size_chs, 1'b1, {(31-ROW_BITS){1'b0}}, local_row};
       at_group <= group;
       at_pixel <= pixel;
@@ -81,6 +81,7 @@ module baco_loop_conv_bias #(
         pixel <= {ROW_BITS{1'b0}};
         ocol <= 16'd0;
         och <= och + CHS;
+        address <= address + {46'd0, CHS, 2'd0};
         group <= group + 16'd1;
         row <= row + BLOCKS[ROW_BITS-1:0] * block;
         if (left_chs <= CHS) more <= 1'b0;

@@ -83,6 +83,7 @@ module baco_loop_conv_execute #(
   reg [15:0] n_b, n_och, n_ich, n_kr, n_kc, n_orow, n_ocol;
   reg rot, swap_w, swap_in, ds, dil, up_odd, left_odd;
   reg [15:0] pack;
+  reg [15:0] ocol_step, orow_step;            // dilated: the first row and column that meet data may be 0 or 1
   reg [19:0] step_x, step_kc_x, step_kr_x, step_ocol_x;     // input pixels
   reg [19:0] line_in;
   reg [ROW_BITS-1:0] w_kch_step, w_kc_step, w_kr_step, w_och_step;
@@ -123,9 +124,6 @@ module baco_loop_conv_execute #(
   wire take2 = valid1 & bias_ok & weights_ok & input_ok & (!cmd_valid | (cmd_ready & !compute_next));
   wire advance = more & (!valid1 | take2);
 
-  // dilated: the first row and column that meet data may be 0 or 1
-  wire [15:0] ocol_step = swap_in ? (dil ? 16'd2 : 16'd1) : dil ? D << 1 : D;
-  wire [15:0] orow_step = dil ? 16'd2 : 16'd1;
   wire [15:0] b_step = swap_in ? D : 16'd1;
   wire empty = orow >= n_orow || ocol >= n_ocol;
   wire last_ocol = empty || {1'b0, ocol} + {1'b0, ocol_step} >= {1'b0, n_ocol};
@@ -185,6 +183,8 @@ module baco_loop_conv_execute #(
       {rot, swap_w, swap_in, ds, dil} <= {wrot180, trans_weight_0132, trans_input_3120, downsample, dilated};
       {up_odd, left_odd} <= {odd_up, odd_left};
       pack <= {8'd0, pixels_per_row};
+      ocol_step <= (trans_input_3120 ? 16'd1 : D) << dilated;
+      orow_step <= {14'd0, dilated, !dilated};
       step_x <= {12'd0, stride} << dilated;
       step_kc_x <= {4'd0, pack_dilation};
       step_kr_x <= {10'd0, kernel_dilation};

@@ -228,6 +228,7 @@ module baco_loop_ws #(
   reg d_owner;
   reg ex_owner;
   reg st_owner;
+  reg a_resadd, a_t, b_resadd, b_t;      // of the owners' loops
   wire a_active;
   wire a_valid;
   wire b_active;
@@ -258,8 +259,6 @@ module baco_loop_ws #(
   wire [ROW_BITS-1:0] a_place;
   wire [15:0] a_size_rows;
   wire [15:0] a_size_cols;
-  wire a_resadd = resadd[a_owner];
-  wire a_t = a_transpose[a_owner];
   wire [15:0] a_inner = a_resadd ? max_j[a_owner] : max_k[a_owner];
   wire [LOG_DIM-1:0] a_inner_pad = a_resadd ? pad_j[a_owner] : pad_k[a_owner];
   baco_loop_ws_walk #(.DIM(DIM), .ROW_BITS(ROW_BITS)) u_a (
@@ -281,8 +280,6 @@ module baco_loop_ws #(
   wire [ROW_BITS-1:0] b_place;
   wire [15:0] b_size_rows;
   wire [15:0] b_size_cols;
-  wire b_resadd = resadd[b_owner];
-  wire b_t = b_transpose[b_owner];
   wire [15:0] b_inner = b_resadd ? max_i[b_owner] : max_k[b_owner];
   wire [LOG_DIM-1:0] b_inner_pad = b_resadd ? pad_i[b_owner] : pad_k[b_owner];
   baco_loop_ws_walk #(.DIM(DIM), .ROW_BITS(ROW_BITS)) u_b (
@@ -449,8 +446,16 @@ module baco_loop_ws #(
 
   // ---- State
   always @(posedge clock) begin
-    if (a_start) a_owner <= a_slot;
-    if (b_start) b_owner <= b_slot;
+    if (a_start) begin
+      a_owner <= a_slot;
+      a_resadd <= resadd[a_slot];
+      a_t <= a_transpose[a_slot];
+    end
+    if (b_start) begin
+      b_owner <= b_slot;
+      b_resadd <= resadd[b_slot];
+      b_t <= b_transpose[b_slot];
+    end
     if (d_start) d_owner <= d_slot;
     if (ex_start) ex_owner <= ex_slot;
     if (st_start) st_owner <= st_slot;

@@ -1,7 +1,8 @@
 // Whether a LOOP_WS, or a command of its configuration, is legal: the rules of accel/legality, in their order.
 //
 // Sizes are multiplied as soon as the bounds are known, by one multiplier in three cycles. A run that comes sooner waits, and
-// each for its verdict, which is known a cycle after it is offered with its sizes.
+// each for its verdict, which is known a cycle after it is offered with its sizes. Rows and places of the slot are looked up a
+// cycle before: it stays the same from its configuration on.
 module baco_loop_ws_check #(
     parameter DIM = 16,
     parameter SP_ROWS = 16384,
@@ -80,6 +81,8 @@ module baco_loop_ws_check #(
   assign a_write = step == 2'd0 && given[0];
   assign b_write = step == 2'd1;
   reg judged;                      // the run that is offered
+  reg moved;                       // places have changed in the cycle before
+  reg [ROW_BITS-1:0] a_place, b_place, a_size, b_size;  // a_own, b_own, a_rows, b_rows
   reg [3:0] verdict;
   assign settled = funct != LOOP_WS || judged;
 
@@ -110,14 +113,14 @@ module baco_loop_ws_check #(
   // ---- where A and B lie: products of spad_only take them from the slot's own half or places, whatever the ids say
   wire a_named = a_id != 2'd0 && (loads_a || !spad_only);
   wire b_named = b_id != 2'd0 && (loads_b || !spad_only);
-  wire [ROW_BITS-1:0] a_first = !a_named ? a_own : a_id[1] ? SP_HALF : {ROW_BITS{1'b0}};
-  wire [ROW_BITS-1:0] b_past = !b_named ? b_own : b_id[1] ? SP_HALF + SP_HALF : SP_HALF;
-  wire [ROW_BITS-1:0] a_room = placed[slot] && !a_named ? SP_END - a_own : SP_HALF;
-  wire [ROW_BITS-1:0] b_room = placed[slot] && !b_named ? b_own : SP_HALF;
-  wire [ROW_BITS:0] a_past = {1'b0, a_first} + {1'b0, a_rows};
-  wire [ROW_BITS-1:0] b_first = b_past - b_rows;
+  wire [ROW_BITS-1:0] a_first = !a_named ? a_place : a_id[1] ? SP_HALF : {ROW_BITS{1'b0}};
+  wire [ROW_BITS-1:0] b_past = !b_named ? b_place : b_id[1] ? SP_HALF + SP_HALF : SP_HALF;
+  wire [ROW_BITS-1:0] a_room = placed[slot] && !a_named ? SP_END - a_place : SP_HALF;
+  wire [ROW_BITS-1:0] b_room = placed[slot] && !b_named ? b_place : SP_HALF;
+  wire [ROW_BITS:0] a_past = {1'b0, a_first} + {1'b0, a_size};
+  wire [ROW_BITS-1:0] b_first = b_past - b_size;
   wire overlap = a_first < b_past && {1'b0, b_first} < a_past;
-  wire [ROW_BITS:0] both_rows = {1'b0, a_rows} + {1'b0, b_rows};
+  wire [ROW_BITS:0] both_rows = {1'b0, a_size} + {1'b0, b_size};
   wire crowded = spad_only && computes && !placed[slot] && both_rows > {1'b0, SP_HALF};
   wire [ROW_BITS:0] c_past = {1'b0, rs2[32 +: ROW_BITS]} + {1'b0, c_rows};
 
@@ -134,7 +137,7 @@ module baco_loop_ws_check #(
       || wrong_act;
   wire not_built = act_not_built || (stores && !(full_c ? full_built : small_built));
   wire wrong_size = max_i == 16'd0 || max_j == 16'd0 || ((uses_a || uses_b) && max_k == 16'd0)
-      || (uses_a && (a_over || a_rows > a_room)) || (uses_b && (b_over || b_rows > b_room))
+      || (uses_a && (a_over || a_size > a_room)) || (uses_b && (b_over || b_size > b_room))
       || (uses_a && uses_b && overlap) || crowded || c_over || c_rows > ACC_HALF;
   wire wrong_place = stores && spad_only && (rs2[63:32] >> ROW_BITS != 32'd0 || c_past > {1'b0, SP_END});
   wire not_configured = (loads_a && !ld_set[0]) || (loads_b && !ld_set[1]) || (loads_d && !ld_set[2])
@@ -146,7 +149,9 @@ module baco_loop_ws_check #(
 
   wire large_pads = rs1[15:0] >> LOG_DIM != 16'd0 || rs1[31:16] >> LOG_DIM != 16'd0 || rs1[47:32] >> LOG_DIM != 16'd0;
   always @(posedge clock) begin
-    judged <= offered && !leaves && funct == LOOP_WS && (!given[0] || step == 2'd3) && !reset;
+    {a_place, b_place, a_size, b_size} <= {a_own, b_own, a_rows, b_rows};
+    moved <= take && funct == SPAD_AB;
+    judged <= offered && !leaves && funct == LOOP_WS && (!given[0] || step == 2'd3) && !moved && !reset;
     verdict <= preloaded ? `BACO_ERROR_OUT_OF_TURN
              : given != 5'h1f ? `BACO_ERROR_INCOMPLETE
              : wrong_flags ? `BACO_ERROR_BAD_FLAGS

@@ -13,7 +13,7 @@
 //  * exchange of the shadow registers of one row of elements, `in_xrow`; weight-stationary: shadow(xrow, j) <= b(j);
 //    output-stationary: the register takes d(j) and its old content leaves through the south, all in one wave,
 //    so that a new bias moves in while the last result moves out.
-// `os` may change only while the array is empty.
+// `os` may change only while the array is empty, and a cycle before a wave enters.
 //
 // Behind the last wave, zeros enter from the west with `in_flip` and `in_x` low, and `in_b` and `in_d` stay: 2*DIM/TILE_ROWS
 // cycles later nothing changes any more, and `advance` may fall. So it need not be there: where SYNTHESIS is defined, as

@@ -11,7 +11,7 @@ module baco_mesh_row #(
 ) (
     input wire clock,
     input wire advance,                           // a wave, or what follows one, is inside
-    input wire os,                                // output-stationary
+    input wire os,                                // output-stationary, a cycle before it counts
     input wire [TILE_ROWS*8-1:0] west_a,          // one multiplicand a row
     input wire [TILE_ROWS-1:0] west_flip,         // swap the row's active and shadow registers
     input wire [TILE_ROWS-1:0] west_x,            // exchange the row's shadow registers
@@ -61,6 +61,17 @@ module baco_mesh_row #(
       product = $signed(m) * $signed(n);
   endfunction
 
+`ifdef BACO_WS
+`ifdef BACO_OS
+  reg os_here;                                    // each row has its own: all of its elements look at it
+  always @(posedge clock) os_here <= os;
+`else
+  wire os_here = os;
+`endif
+`else
+  wire os_here = os;
+`endif
+
   // what no cycle leaves to the next one
   integer r, j;
   reg signed [REG_BITS-1:0] swap;
@@ -94,7 +105,7 @@ module baco_mesh_row #(
 `endif
 `ifdef BACO_OS
 `ifdef BACO_WS
-        if (os)
+        if (os_here)
 `endif
         begin
           // verilator unroll_disable
@@ -114,7 +125,7 @@ module baco_mesh_row #(
           sum[j] = sum[j] + a[r*G+j/T] * by[j];
 `endif
 `ifdef BACO_OS
-        if (os) begin
+        if (os_here) begin
           // verilator unroll_disable
           for (j = 0; j < DIM; j = j + 1) begin
             active[r*DIM+j] = sum[j];
@@ -127,7 +138,7 @@ module baco_mesh_row #(
         end
 `endif
 `ifdef BACO_WS
-        if (!os) begin
+        if (!os_here) begin
           // verilator unroll_disable
           for (j = 0; j < DIM; j = j + 1) begin
             p[j] = sum[j];

@@ -113,6 +113,7 @@ module baco_normalizer #(
       .in_valid(state == SCALE),
       .in_scale(inverse_sum[slot]),
       .in_data(x),
+      .in_relu(1'b0),
       .out_valid(scaled_valid),
       .out_data(scaled)
   );

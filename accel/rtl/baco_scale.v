@@ -22,6 +22,7 @@ module baco_scale #(
     input wire in_valid,
     input wire [SCALES*32-1:0] in_scale,        // bits of a float32 each, that of element 0 lowest
     input wire [LANES*IN_BITS-1:0] in_data,     // signed elements, element 0 lowest
+    input wire in_relu,                         // negative elements count as zeros
     output reg out_valid,                       // in_valid, three cycles later
     output reg [LANES*OUT_BITS-1:0] out_data    // signed elements, element 0 lowest
 );
@@ -174,7 +175,7 @@ module baco_scale #(
         sign = in_data[i*IN_BITS + IN_BITS-1];
         extended = {{(32-IN_BITS){sign}}, in_data[i*IN_BITS +: IN_BITS]};
         if (ONE_IS_SATURATION != 0 && in_scale[s*32 +: 32] == ONE) begin
-          value = $signed(extended);
+          value = in_relu && sign ? 32'sd0 : $signed(extended);
           if (OUT_BITS < IN_BITS) begin
             if (value > $signed({{(33-OUT_BITS){1'b0}}, {(OUT_BITS-1){1'b1}}}))
               value = $signed({{(33-OUT_BITS){1'b0}}, {(OUT_BITS-1){1'b1}}});
@@ -187,15 +188,17 @@ module baco_scale #(
         end
         else begin
           // the input's bits at the top, so that those that are not there are zero
-          magnitude = sign ? -(extended << (32-IN_BITS)) : extended << (32-IN_BITS);
+          magnitude = !sign ? extended << (32-IN_BITS) : in_relu ? 32'd0 : -(extended << (32-IN_BITS));
           weight = IN_BITS[4:0] - 5'd1;
           if (IN_BITS > 16 && magnitude[31:16] == 16'd0) begin magnitude = magnitude << 16; weight = weight - 5'd16; end
           if (IN_BITS > 8 && magnitude[31:24] == 8'd0) begin magnitude = magnitude << 8; weight = weight - 5'd8; end
           if (IN_BITS > 4 && magnitude[31:28] == 4'd0) begin magnitude = magnitude << 4; weight = weight - 5'd4; end
           if (magnitude[31:30] == 2'd0) begin magnitude = magnitude << 2; weight = weight - 5'd2; end
-          if (!magnitude[31]) begin magnitude = magnitude << 1; weight = weight - 5'd1; end
-          rounded = {1'b0, magnitude[31:8]}
-                    + {24'd0, IN_BITS > 24 && magnitude[7] & (magnitude[8] | (|magnitude[6:0]))};
+          // rounded beside the last shift
+          weight = weight - {4'd0, !magnitude[31]};
+          rounded = magnitude[31]
+                    ? {1'b0, magnitude[31:8]} + {24'd0, IN_BITS > 24 && magnitude[7] & (magnitude[8] | (|magnitude[6:0]))}
+                    : {1'b0, magnitude[30:7]} + {24'd0, IN_BITS > 25 && magnitude[6] & (magnitude[7] | (|magnitude[5:0]))};
           // a carry out of the significand leaves a power of two (2**31 is the largest magnitude, so none from there)
           significand[i] = rounded[24] ? 24'h800000 : rounded[23:0];
           weight_1[i] = weight + {4'd0, rounded[24]};

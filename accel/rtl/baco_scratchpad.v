@@ -6,7 +6,8 @@
 //
 // Four readers and three writers; a bank serves one of each a cycle, the lowest number first. Reader: 0 exchange
 // (stationary operand: whoever yields here loses no cycle, since a product waits for its weights), 1 multiplicand, 2
-// multiplier or bias, 3 store. Writer: 0 results (must never be refused, so it
+// multiplier or bias, 3 store. What a bank reads is in a register before readers get it, since a memory takes most of a cycle.
+// Writer: 0 results (must never be refused, so it
 // has no ready), 1 load, 2 store (MVOUT_SPAD). Ports of the same kind are packed, number 0 in the low bits.
 module baco_scratchpad #(
     parameter DIM = 16,
@@ -18,7 +19,7 @@ module baco_scratchpad #(
     input wire [3:0] read_valid,
     output wire [3:0] read_ready,
     input wire [4*SP_AW-1:0] read_row,
-    output wire [4*DIM*8-1:0] read_data,       // in the cycle after the request was taken
+    output wire [4*DIM*8-1:0] read_data,       // two cycles after the request was taken
     input wire [2:0] write_valid,
     output wire [2:0] write_ready,
     input wire [3*SP_AW-1:0] write_row,
@@ -53,7 +54,7 @@ module baco_scratchpad #(
 
   wire [4*SP_BANKS-1:0] granted_read;          // reader r, bank b at r*SP_BANKS+b
   wire [3*SP_BANKS-1:0] granted_write;
-  wire [SP_BANKS*DIM*8-1:0] bank_data;
+  reg [SP_BANKS*DIM*8-1:0] bank_data;
 
   generate
     for (b = 0; b < SP_BANKS; b = b + 1) begin : bank
@@ -71,6 +72,7 @@ module baco_scratchpad #(
       reg [ROW_BITS-1:0] row_write;
       reg [DIM-1:0] mask;
       reg [DIM*8-1:0] data;
+      wire [DIM*8-1:0] memory_data;
       always @* begin
         row_read = want[0] ? row_of[0 +: ROW_BITS] : want[1] ? row_of[ROW_BITS +: ROW_BITS]
                  : want[2] ? row_of[2*ROW_BITS +: ROW_BITS] : row_of[3*ROW_BITS +: ROW_BITS];
@@ -81,16 +83,20 @@ module baco_scratchpad #(
       end
       baco_sram #(.ROWS(BANK_ROWS), .LANES(DIM), .LANE_BITS(8)) sram (
           .clock(clock), .read_enable(want != 0), .read_row(row_read),
-          .read_data(bank_data[b*DIM*8 +: DIM*8]),
+          .read_data(memory_data),
           .write_enable(offer != 0), .write_row(row_write), .write_mask(mask), .write_data(data));
+      always @(posedge clock) bank_data[b*DIM*8 +: DIM*8] <= memory_data;
     end
     for (r = 0; r < 4; r = r + 1) begin : answer
       assign read_ready[r] = granted_read[r*SP_BANKS +: SP_BANKS] != 0;
       if (SP_BANKS == 1) begin : direct
         assign read_data[r*DIM*8 +: DIM*8] = bank_data;
       end else begin : select
-        reg [BB-1:0] from;
-        always @(posedge clock) if (read_valid[r]) from <= bank_of[r*BB +: BB];
+        reg [BB-1:0] asked, from;
+        always @(posedge clock) begin
+          asked <= bank_of[r*BB +: BB];
+          from <= asked;
+        end
         assign read_data[r*DIM*8 +: DIM*8] = bank_data[from*DIM*8 +: DIM*8];
       end
     end

@@ -34,7 +34,7 @@ module baco_store #(
     output wire sp_read_valid,                    // read a scratchpad row
     input wire sp_read_ready,
     output wire [$clog2(SP_ROWS)-1:0] sp_read_row,
-    input wire [DIM*8-1:0] sp_read_data,          // in the cycle after the read was accepted, only then
+    input wire [DIM*8-1:0] sp_read_data,          // two cycles after the read was accepted, only then
     output wire acc_read_valid,                   // read an accumulator row
     input wire acc_read_ready,
     output wire [$clog2(ACC_ROWS)-1:0] acc_read_row,
@@ -238,7 +238,9 @@ module baco_store #(
   // ---- the walk over local rows
   wire active, walk_last;
   wire item_taken;
-  wire starved, convert_busy;
+  wire starved, converting;
+  reg late;                                       // a row of the scratchpad is read that the conversion takes now
+  wire convert_busy = converting || late;
   wire [ROW_BITS-1:0] item_row;
   wire [ADDR_BITS-1:0] item_addr;
   wire [9:0] item_bytes;
@@ -473,13 +475,16 @@ module baco_store #(
   assign {item_zero, item_first, item_emit} = {plain_zero, plain_first, plain_emit && !statistics};
 `endif
 
-  wire room;
+  // A row of the scratchpad comes a cycle later than one of the accumulator: the conversion takes it a cycle after it was asked
+  // for, when there must be room.
+  wire room, room_next;
+  wire may = item_acc ? room && !late : room_next;
 `ifdef BACO_ROW_FUNCTIONS
-  wire offer = row_active ? row_offer && (row_parameter ? !parameters_held[3] : room) : plain_active && room;
+  wire offer = row_active ? row_offer && (row_parameter ? !parameters_held[3] : may) : plain_active && may;
   assign acc_read_valid = table_read || (offer && !item_zero && item_acc);
   assign acc_read_row = table_read ? table_row : item_row[ACC_AW-1:0];
 `else
-  wire offer = active && room;
+  wire offer = active && may;
   assign acc_read_valid = offer && !item_zero && item_acc;
   assign acc_read_row = item_row[ACC_AW-1:0];
 `endif
@@ -490,9 +495,16 @@ module baco_store #(
   assign plain_taken = item_taken && !row_active;
   assign row_taken = item_taken && row_active;
   wire elements_taken = item_taken && !(row_active && row_parameter);
+  wire [7:0] item_count = row_active ? row_count : 8'd0;
+  localparam LATE = ADDR_BITS + 10 + 4 + 18;
+  reg [LATE-1:0] late_item;
+  wire [LATE-1:0] now = {item_addr, item_bytes, item_spad, item_zero, item_first, item_emit, row_pass, row_index, item_count, row_end};
 `else
   assign plain_taken = item_taken;
   wire elements_taken = item_taken;
+  localparam LATE = ADDR_BITS + 10 + 4;
+  reg [LATE-1:0] late_item;
+  wire [LATE-1:0] now = {item_addr, item_bytes, item_spad, item_zero, item_first, item_emit};
 `endif
 
   always @(posedge clock) begin
@@ -516,7 +528,13 @@ module baco_store #(
     end
   end
 
+  always @(posedge clock) begin
+    late <= elements_taken && !item_acc && !reset;
+    late_item <= now;
+  end
+
   // ---- rows to slices
+  wire [LATE-1:0] next_item = late ? late_item : now;
   wire slice_valid, slice_ready, slice_spad;
   wire [ADDR_BITS-1:0] slice_addr;
   wire [6:0] slice_bytes;
@@ -525,21 +543,23 @@ module baco_store #(
       .clock(clock),
       .reset(reset),
       .room(room),
-      .item_taken(elements_taken),
-      .item_addr(item_addr),
-      .item_bytes(item_bytes),
-      .item_acc(item_acc),
-      .item_full(item_full),
-      .item_spad(item_spad),
-      .item_zero(item_zero),
-      .item_first(item_first),
-      .item_emit(item_emit),
+      .room_next(room_next),
+      .item_taken(late || (elements_taken && item_acc)),
+      .item_late(late),
+      .item_addr(next_item[LATE-1 -: ADDR_BITS]),
+      .item_bytes(next_item[LATE-ADDR_BITS-1 -: 10]),
+      .item_acc(!late),
+      .item_full(item_full && !late),
+      .item_spad(next_item[LATE-ADDR_BITS-11]),
+      .item_zero(next_item[LATE-ADDR_BITS-12]),
+      .item_first(next_item[LATE-ADDR_BITS-13]),
+      .item_emit(next_item[LATE-ADDR_BITS-14]),
 `ifdef BACO_ROW_FUNCTIONS
-      .item_function(row_active || !item_full ? stored_function : 2'd0),
-      .item_pass(row_pass),
-      .item_index(row_index),
-      .item_count(row_active ? row_count : 8'd0),
-      .item_end(row_end),
+      .item_function(late || row_active || !item_full ? stored_function : 2'd0),
+      .item_pass(next_item[17:16]),
+      .item_index(next_item[15:9]),
+      .item_count(next_item[8:1]),
+      .item_end(next_item[0]),
       .function_start(row_start),
       .function_softmax(softmax),
       .function_centre(centre),
@@ -557,9 +577,9 @@ module baco_store #(
       .finished(finished),
 `endif
 `ifdef BACO_NORMALIZATIONS
-      .item_resets(resets),
+      .item_resets(resets && !late),
       .item_row_end(plain_row_end),
-      .item_norm(norm),
+      .item_norm(late ? 3'd0 : norm),
       .activation(activation),
       .norm_slot(norm_slot),
       .norm_qb(norm_qb),
@@ -585,7 +605,7 @@ module baco_store #(
       .slice_spad(slice_spad),
       .slice_data(slice_data),
       .starved(starved),
-      .busy(convert_busy)
+      .busy(converting)
   );
 
   // ---- slices to the scratchpad: their address is row * DIM + column

@@ -14,7 +14,9 @@ module baco_store_convert #(
     input wire clock,
     input wire reset,
     output wire room,                            // a read may be made in this cycle
+    output wire room_next,                       // there will be in the next one, whatever happens
     input wire item_taken,                       // it is made (or the item is zero); its data come in the next cycle
+    input wire item_late,                        // ... it was made a cycle ago: there is room
     input wire [ADDR_BITS-1:0] item_addr,        // address of its first byte
     input wire [9:0] item_bytes,                 // bytes of the row that are stored, not 0
     input wire item_acc,                         // source: accumulator, else scratchpad
@@ -118,6 +120,7 @@ module baco_store_convert #(
   localparam TAG = 3 + INDEX_BITS + META;
   reg [31:0] scale_scale;                        // to the scaling unit
   reg [LANES*32-1:0] scale_data;
+  reg scale_relu;
   reg [TAG-1:0] tag_0;                           // what belongs to the vector; tag_1.. follow it through the unit
   wire src_short = !src_acc || src_full;
   wire scaling;                                  // a slice is in the scaling unit that a short one would overtake
@@ -159,6 +162,10 @@ module baco_store_convert #(
   wire [META-1:0] cut_meta = {src_spad, cut_bytes[6:0], src_addr};
 `endif
   assign room = !src_valid || (cut && cut_last);
+  // What stays in here is a slice of the short way, which nothing holds up.
+  wire flows = !norm_busy && !scaling && (!src_valid || src_short) && credits > 4'd1;
+  assign room_next = item_late ? flows && item_bytes <= LANES_10
+                               : !src_valid || (cut && (cut_last || (flows && src_bytes <= cut_size << 1)));
   assign starved = src_valid && !credit;
 
   // unscaled slices, one register
@@ -169,8 +176,10 @@ module baco_store_convert #(
   reg [META-1:0] short_meta;
 
   reg [DIM*32-1:0] row;
+`ifndef BACO_ACC_SCALE
   reg [31:0] element;
   integer i;
+`endif
 `ifdef BACO_FP8
   wire [LANES*32-1:0] sums = held ? hold[LANES*32-1:0] : acc_read_data[LANES*32-1:0];
   wire [LANES*8-1:0] narrow;
@@ -188,7 +197,7 @@ module baco_store_convert #(
 `endif
 
   // verilator lint_off BLKSEQ
-  // (`row` and `element` are names within this block)
+  // (`row` and, where there is one, `element` are names within this block)
   always @(posedge clock) begin
     arrived <= item_taken;
     held <= src_valid && !(cut && cut_last);
@@ -224,10 +233,8 @@ module baco_store_convert #(
 `ifdef BACO_ACC_SCALE
       if ((cut && !src_short) || SKIP == 0) begin
         scale_scale <= src_scale;
-        for (i = 0; i < LANES; i = i + 1) begin
-          element = row[i*32 +: 32];
-          scale_data[i*32 +: 32] <= src_relu && element[31] ? 32'd0 : element;
-        end
+        scale_relu <= src_relu;
+        scale_data <= held ? hold[LANES*32-1:0] : acc_read_data[LANES*32-1:0];
         tag_0 <= {src_zero, src_first, src_emit, src_index, cut_meta};
       end
 `endif
@@ -335,6 +342,7 @@ module baco_store_convert #(
       .in_valid(scale_valid),
       .in_scale(lane_scales),
       .in_data(scale_data),
+      .in_relu(scale_relu),
       .out_valid(rounded_valid),
       .out_data(rounded_data)
   );
@@ -347,9 +355,11 @@ module baco_store_convert #(
 `ifdef BACO_NORMALIZATIONS
       .in_scale(norm_valid ? norm_scale : scale_scale),
       .in_data(norm_valid ? norm_data : scale_data),
+      .in_relu(scale_relu && !norm_valid),
 `else
       .in_scale(scale_scale),
       .in_data(scale_data),
+      .in_relu(scale_relu),
 `endif
       .out_valid(scaled_valid),
       .out_data(scaled_data)

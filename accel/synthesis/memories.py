@@ -6,8 +6,9 @@ are wide, as many below each other as it has rows, each of those with a multiple
 
 Without macros a bank costs a law fitted to the two-port memories of IHP's 130 nm library (Apache-2.0,
 IHP-GmbH/IHP-Open-PDK at 5cccb16): area = a + b sqrt(bits) + c width + d bits, in areas of the library's smallest two-input
-NAND, so that it follows a technology's cells; access and setup times in delays of an inverter that drives four; energies of
-accesses by the same terms, in what charges an input of that NAND.
+NAND, so that it follows a technology's cells; access and setup times in delays of an inverter that drives four, those of a bank
+that is larger than these memories as of parts of their size, as with macros; energies of accesses by the same terms as areas,
+in what charges an input of that NAND.
 """
 
 from __future__ import annotations
@@ -148,13 +149,12 @@ def _composed(memory: BankShape, macro: Macro, cells: Library) -> Bank:
     width = memory.width
     across, down = math.ceil(width / macro.bits), math.ceil(memory.rows / macro.words)
     number = across * down
-    levels = math.ceil(math.log2(down)) if down > 1 else 0
     select = nand2_um2(cells) * 3 * width * (down - 1)  # a multiplexer is about three NANDs
     return Bank(
         memory,
         number * macro.cell.area_um2 + select,
         number * macro.cell.leakage_w,
-        macro.access_s + 2 * levels * fo4_s(cells),
+        macro.access_s + _selection_s(down, cells),
         macro.setup_s,
         across * macro.access_j,  # of those below each other, one is read
         macro.cell.name,
@@ -163,14 +163,20 @@ def _composed(memory: BankShape, macro: Macro, cells: Library) -> Bank:
     )
 
 
+def _selection_s(down: int, cells: Library) -> float:
+    """Delay of the multiplexer behind memories below each other, s."""
+    return 2 * math.ceil(math.log2(down)) * fo4_s(cells)
+
+
 def _by_law(memory: BankShape, cells: Library) -> Bank:
     fo4, laws = fo4_s(cells), bank_laws()
     first, second = laws.access_fo4
+    part = min(memory.rows, laws.words) * min(memory.width, laws.word_bits)
     return Bank(
         memory,
         laws.area.of(memory.bits, memory.width) * nand2_um2(cells),
         laws.bit_leakage * memory.bits * nand2_leakage_w(cells),
-        (first + second * math.log2(memory.bits)) * fo4,
+        (first + second * math.log2(part)) * fo4 + _selection_s(math.ceil(memory.rows / laws.words), cells),
         laws.setup_fo4 * fo4,
         laws.access.of(memory.bits, memory.width) * nand2_charge_j(cells),
     )

@@ -62,6 +62,8 @@ def fit(cells: Library, macros: Sequence[Macro]) -> dict[str, Any]:
         "area": _named(law("area", banks, lambda macro: macro.cell.area_um2, nand2_um2(cells))),
         "access": _named(law("access", banks, lambda macro: macro.access_j, nand2_charge_j(cells))),
         "access_fo4": law("access_fo4", logs, lambda macro: macro.access_s, delay, signed=True),
+        "words": max(macro.words for macro in macros),
+        "word_bits": max(macro.bits for macro in macros),
         "setup_fo4": law("setup_fo4", logs[:, :1], lambda macro: macro.setup_s, delay)[0],
         "bit_leakage": law(
             "bit_leakage", bits[:, None], lambda macro: macro.cell.leakage_w, nand2_leakage_w(cells)

@@ -55,6 +55,7 @@ void TimedLoopWs::take(uint64_t cycle, const Command& command) {
     case kLoopWsScratchpadAB:
       s.a_own = low(rs1);
       s.b_own = low(rs2);
+      settled_ = std::max(settled_, cycle + 2);
       return;
     case kLoopWs:
       judged_ = 0;

@@ -98,7 +98,7 @@ void TimedStore::advance() {
 }
 
 bool TimedStore::convert_busy(uint64_t cycle) const {
-  return source_ || !pipe_.empty() || slices_.valid() || cycle < converting_until_;
+  return late_ || source_ || !pipe_.empty() || slices_.valid() || cycle < converting_until_;
 }
 
 bool TimedStore::busy() const {
@@ -124,10 +124,13 @@ void TimedStore::tick(uint64_t cycle) {
 }
 
 bool TimedStore::cut(uint64_t cycle) {
-  if (!source_) return true;
   const bool is_short = !config_.accumulator_scale || config_.input_format != 0 || !cutting_.accumulator || cutting_.full;
+  const bool flows = credits_ > 1 && !scaling(cycle) && (!source_ || is_short);
+  room_next_ = late_ ? flows && late_item_.bytes <= lanes_ : !source_;
+  if (!source_) return true;
   if ((cutting_.emit && credits_ == 0) || (is_short && scaling(cycle))) return false;
   const unsigned size = cutting_.full ? slice_bytes_ : lanes_, bytes = std::min(size, cutting_.bytes);
+  if (!late_) room_next_ = cutting_.bytes <= size || (flows && cutting_.bytes <= 2 * size);
   if (cutting_.emit) {
     pipe_.push_back({cycle + (is_short ? 2 : 5 + limiting_), {cutting_.address, bytes, cutting_.to_scratchpad}});
     --credits_;
@@ -146,12 +149,19 @@ bool TimedStore::cut(uint64_t cycle) {
 
 void TimedStore::walk(bool room, bool drained, bool empty) {
   bool finishing = false;
-  if (active_ && room) {
+  const bool was_late = late_;
+  if (late_) {
+    source_ = true;
+    cutting_ = late_item_;
+    late_ = false;
+  }
+  if (active_) {
     const Item one = item();
-    const bool taken = one.zero || (one.accumulator ? banks_.read_accumulator(one.row) : banks_.read_scratchpad(one.row));
+    const bool taken = one.accumulator ? room && !was_late && (one.zero || banks_.read_accumulator(one.row))
+                                       : room_next_ && (one.zero || banks_.read_scratchpad(one.row));
     if (taken) {
-      source_ = true;
-      cutting_ = one;
+      (one.accumulator ? source_ : late_) = true;
+      (one.accumulator ? cutting_ : late_item_) = one;
       finishing = one.last;
       advance();
     }

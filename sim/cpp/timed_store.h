@@ -91,6 +91,9 @@ class TimedStore {
 
   bool source_ = false;  // a row is cut into slices
   Item cutting_;
+  bool late_ = false;  // a row of the scratchpad is read that is cut a cycle later than one of the accumulator
+  Item late_item_;
+  bool room_next_ = true;  // whatever happens there will be room for it
   static constexpr unsigned kSlices = 8;  // and one for each cycle of `limiting_`
   unsigned credits_;
   bool scaled_ = false;

@@ -52,24 +52,27 @@ void write_file(const std::string& path, const std::vector<uint8_t>& bytes) {
   if (!out) fail("cannot write a file");
 }
 
-// A read port: grants with `refuse` percent refusals; data in the next cycle only, random otherwise.
+// A read port: grants with `refuse` percent refusals; data some cycles later and only then, random otherwise.
 template <class Data>
 struct ReadPort {
   std::vector<uint8_t>& memory;
   size_t row_bytes;
-  bool arriving = false;
-  size_t row = 0;
+  size_t cycles;                            // from a read to its data
+  std::deque<std::vector<uint8_t>> coming;  // rows of the cycles to come, empty where there is none
 
   void drive(Data& data, baco::Random& random) {
-    for (size_t i = 0; i < row_bytes; i++) {
-      uint8_t byte = arriving ? memory[row * row_bytes + i] : static_cast<uint8_t>(random.next());
-      baco::set_byte(data, static_cast<int>(i) * 8, byte);
+    std::vector<uint8_t> row;
+    if (coming.size() == cycles) {
+      row = std::move(coming.front());
+      coming.pop_front();
     }
+    for (size_t i = 0; i < row_bytes; i++)
+      baco::set_byte(data, static_cast<int>(i) * 8, row.empty() ? static_cast<uint8_t>(random.next()) : row[i]);
   }
   void sample(bool accepted, size_t requested) {
-    arriving = accepted;
-    row = requested;
     if (accepted && (requested + 1) * row_bytes > memory.size()) fail("local row out of range", requested);
+    coming.emplace_back();
+    if (accepted) coming.back().assign(&memory[requested * row_bytes], &memory[requested * row_bytes] + row_bytes);
   }
 };
 
@@ -87,8 +90,8 @@ int main(int argc, char** argv) {
   int latency = std::atoi(argv[10]);
 
   Vdut dut;
-  ReadPort<decltype(dut.sp_read_data)> sp_port{sp, DIM};
-  ReadPort<decltype(dut.acc_read_data)> acc_port{acc, DIM * 4};
+  ReadPort<decltype(dut.sp_read_data)> sp_port{sp, DIM, 2, {}};
+  ReadPort<decltype(dut.acc_read_data)> acc_port{acc, DIM * 4, 1, {}};
   std::deque<uint64_t> acknowledge;  // cycle of each beat in flight
   std::deque<int> expected_done;
   Beat pending;

@@ -28,7 +28,7 @@
 
   // one row is followed, whichever the solver likes
   (* anyseq *) wire follow;
-  reg following, coming, empty;             // coming: it arrives in this cycle
+  reg following, ordered, coming, empty;    // ordered, coming: it arrives in the next, in this cycle
   reg [3:0] ahead;
   reg [CW-1:0] kept_lanes;
   reg [DIM*8-1:0] held, arrived;
@@ -39,15 +39,16 @@
       if (lane < kept_lanes && !empty) arrived[lane*8 +: 8] = read_data[lane*8 +: 8];
   end
   always @(posedge clock) begin
-    coming <= 1'b0;
+    ordered <= 1'b0;
+    coming <= ordered && !reset;
     if (coming) held <= arrived;
     if (reset) following <= 1'b0;
     else if (!following && starts && follow) begin
       following <= 1'b1;
-      coming <= 1'b1;
+      ordered <= 1'b1;
       empty <= index >= op_rows;
       kept_lanes <= op_lanes;
-      ahead <= \rows.count + arrives - takes;
+      ahead <= \rows.count + arrives + requested - takes;
     end else if (following && takes) begin
       if (ahead == 0) following <= 1'b0;
       ahead <= ahead - 1'b1;
@@ -56,16 +57,22 @@
   wire [31:0] place = \rows.head + ahead;
 
   always @(posedge clock) if (started && !reset) begin
-    assert (credits + \rows.count + arrives == PLACES);
+    assert (credits + \rows.count + arrives + requested == PLACES);
     if (arrives) assert (fits);
     assert (\rows.head < PLACES && \rows.tail == (end_ >= PLACES ? end_ - PLACES : end_));
     if (index != 0) assert (asked && index < op_total && address == expected_row[SP_AW-1:0]);
     if (read_valid) assert (op_valid && index < op_rows && read_row == expected_row[SP_AW-1:0]);
-    if (op_valid && !starts) assert ((read_valid && !read_ready) || row_valid || arrives);
+    if (op_valid && !starts) assert ((read_valid && !read_ready) || row_valid || requested);
     if (op_ready) assert (op_valid && index + 1 == op_total);
-    if (following && coming) assert (arrives && ahead == \rows.count && cleaned == arrived);
-    if (coming) assert (following);
-    if (following && !coming) begin
+    if (following && coming) begin
+      assert (arrives && ahead == \rows.count && cleaned == arrived);
+      if (ahead == 0) assert (row_valid && row_data == arrived);
+    end
+    if (following && ordered) begin
+      assert (requested && ahead == \rows.count + arrives && zero_requested == empty && lanes_requested == kept_lanes);
+    end
+    if (ordered || coming) assert (following && !(ordered && coming));
+    if (following && !ordered && !coming) begin
       assert (ahead < \rows.count && \rows.items [place >= PLACES ? place - PLACES : place] == held);
       if (ahead == 0) assert (row_valid && row_data == held);
     end

@@ -106,5 +106,6 @@ def test_array_by_hand(dim: int, tile: int, psum: int, flows: str) -> None:
     skew = 25 * waits + (groups - 1)
     assert mesh.flip_flop_bits == skew + psum * (waits + dim)
     stationary = psum if "OS" in flows else 8
-    inside = dim * dim * 2 * stationary + groups * dim * (psum + 8) + 10 * dim * (groups - 1)
+    both = flows == "WS OS"  # each row of tiles has its own register of the dataflow
+    inside = dim * dim * 2 * stationary + groups * dim * (psum + 8) + 10 * dim * (groups - 1) + groups * both
     assert (row.instances, row.flip_flop_bits) == (groups, inside)

@@ -72,7 +72,7 @@ BOUNDS = {
     "store_full": DIM,
     "store_pool": 1,
     "store_first_acc": 10,
-    "store_first_spad": 7,
+    "store_first_spad": 8,
 }
 
 
