@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from baco.accel.legality.cpp import cpp_sources
+from baco.accel.verilog.soc import SOC_TOP
 from baco.accel.verilog.system import SYSTEM_TOP
 from baco.common.cache import Cache
 from baco.common.errors import BacoError, Location, StorageError
@@ -33,6 +34,8 @@ Waves = Literal["", "vcd", "fst", "counts", "checks", "coverage"]
 #: Those that Verilator writes.
 _TRACED = ("vcd", "fst")
 _CHECKED = ("checks", "coverage")
+#: Files of which a simulator links some: what has the Verilated model in it, and what stands in for it.
+_VARIANTS = ("rtl.cpp", "rtl_none.cpp", "soc.cpp", "soc_none.cpp")
 #: In place of those flags where the Verilog is checked while it runs.
 _CHECKED_FLAGS = ("--x-assign", "unique", "--x-initial", "unique")
 #: Beside them where it counts how often its lines are reached and its bits change.
@@ -120,14 +123,17 @@ def rtl_simulator(
     *,
     waves: Waves = "",
     units: Sequence[tuple[int, str]] = (),
+    soc: bool = False,
     report: Report | None = None,
     cache_: Cache | None = None,
 ) -> Path:
-    """The program that simulates one accelerator, or a system; built unless the cache has it.
+    """The program that simulates one accelerator, a system, or a SoC; built unless the cache has it.
 
     Args:
-        verilog: the accelerator, one self-contained file with the top module `baco_accelerator`; or the system, with `SYSTEM_TOP`.
+        verilog: the accelerator, one self-contained file with the top module `baco_accelerator`; or the system, with `SYSTEM_TOP`; or
+            the SoC, with `SOC_TOP`.
         units: of a system, the number of each unit that has an accelerator, and the name of its module.
+        soc: whether it is one.
         waves: waveforms that the program can record; recording costs speed even when unused. With `counts`, the Verilog
             is a netlist that counts itself (`baco.accel.synthesis.gates`), and compiled quickly, since it runs briefly. With
             `checks`, ports are held to their protocol (sim/cpp/handshakes.v) and what is not reset can start at random;
@@ -136,7 +142,7 @@ def rtl_simulator(
     Raises InputError when Verilator is missing, BuildError or StorageError.
     """
     tools.need_verilator()
-    return _Builder(tools, report, cache_ or Cache(note=report)).rtl(verilog, waves, units)
+    return _Builder(tools, report, cache_ or Cache(note=report)).rtl(verilog, waves, units, soc)
 
 
 class _Builder:
@@ -153,19 +159,19 @@ class _Builder:
         }
 
     def functional(self) -> Path:
-        names = [*_common(self.sources), "rtl_none.cpp"]
+        names = [*_common(self.sources), "rtl_none.cpp", "soc_none.cpp"]
         key = self._key("functional", {name: self.sources[name] for name in names})
 
         def make(folder: Path) -> None:
             self.report(f"building the functional simulator: once, then it is kept in {self.cache.folder}")
-            rtl = self._kept_objects({"rtl_none.cpp": self.sources["rtl_none.cpp"]}, [], "")
-            self._link([*self._common_objects(), *rtl], folder)
+            self._link([*self._common_objects(), *self._stand_ins("rtl_none.cpp", "soc_none.cpp")], folder)
 
         return self.cache.entry(key, make) / "simulator"
 
-    def rtl(self, verilog: str, waves: Waves, units: Sequence[tuple[int, str]]) -> Path:
+    def rtl(self, verilog: str, waves: Waves, units: Sequence[tuple[int, str]], soc: bool) -> Path:
         verilog = _circuit(verilog)
-        top = SYSTEM_TOP if units else TOP
+        top = SOC_TOP if soc else SYSTEM_TOP if units else TOP
+        holder, stand_in = ("soc.cpp", "rtl_none.cpp") if soc else ("rtl.cpp", "soc_none.cpp")
         bound = ["array_switching.v"] if _COUNTED in verilog else []
         if waves in _CHECKED:
             bound += ["handshakes.v", "system_handshakes.v"] if units else ["handshakes.v"]
@@ -173,7 +179,7 @@ class _Builder:
             verilog += _NOT_COVERED
             bound += ["crosses.v"]
         verilog += "".join(_bound(name, verilog) for name in bound)
-        names = [*_common(self.sources), "rtl.cpp"]
+        names = [*_common(self.sources), holder, stand_in]
         harness = {name: self.sources[name] for name in names}
         of_units = [f"-DBACO_EACH_UNIT(M)={' '.join(f'M({number})' for number, _ in units)}"] if units else []
         content = {"verilog": verilog, **harness, "waves": waves, "model": _MODEL_FLAGS}
@@ -182,12 +188,12 @@ class _Builder:
         def make(folder: Path) -> None:
             libraries = self._fst_libraries(folder) if waves == "fst" else []
             model = self._model(verilog, waves, top)  # first, since wrong Verilog is quick to fail
-            common = self._common_objects()
+            common = [*self._common_objects(), *self._stand_ins(stand_in)]
             runtime = self._runtime_objects(waves)
             source = self._unpack(folder)
             include = ["-I", source.name, *self._include(waves), "-I", os.path.relpath(model, folder)]
-            self._compile(source / "rtl.cpp", folder, [*_FAST, *include, *of_units])
-            objects = [*common, *runtime, *sorted(model.glob("*.o")), folder / "rtl.o"]
+            self._compile(source / holder, folder, [*_FAST, *include, *of_units])
+            objects = [*common, *runtime, *sorted(model.glob("*.o")), folder / f"{Path(holder).stem}.o"]
             self._link(objects, folder, libraries)
             shutil.rmtree(source)
 
@@ -237,6 +243,10 @@ class _Builder:
             family = f"{first if first in _FAMILIES else 'harness'}_family.cpp"
             texts[family] = texts.get(family, "") + f'#line 1 "{name}"\n' + self.sources[name]
         return self._kept_objects(texts, [], "")
+
+    def _stand_ins(self, *names: str) -> list[Path]:
+        """Objects in the place of models that a simulator does not have."""
+        return self._kept_objects({name: self.sources[name] for name in names}, [], "")
 
     def _runtime_objects(self, waves: Waves) -> list[Path]:
         """Verilator's run-time library."""
@@ -448,8 +458,8 @@ def _sources() -> dict[str, str]:
 
 
 def _common(sources: Iterable[str]) -> list[str]:
-    """Source files that every simulator links (all but the two variants of the RTL device)."""
-    return [name for name in sources if name.endswith(".cpp") and name not in ("rtl.cpp", "rtl_none.cpp")]
+    """Source files that every simulator links (all but the variants of what has Verilog in it)."""
+    return [name for name in sources if name.endswith(".cpp") and name not in _VARIANTS]
 
 
 def _machine_flags(tools: Toolchain) -> tuple[str, ...]:

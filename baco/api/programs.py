@@ -136,7 +136,8 @@ class Compiled(Shown):
 
         Args:
             engine: `functional` (results), `rtl` (the accelerator's Verilog, cycle by cycle), `timed` (its cycles by a model of
-                its units), or `gemmini-model` (those of a model of the original Gemmini in a Rocket system).
+                its units), `gemmini-model` (those of a model of the original Gemmini in a Rocket system), or `soc` (the Verilog of the core
+                CVA6 and the accelerator together; `baco[soc]`).
             timing: whose cycles are counted: `baco` (the Verilog's) or `gemmini` (the original's: with it, `rtl` stands for
                 `gemmini-model`); by default what the accelerator says.
             log: file for a log of every command, `.csv`.

@@ -43,8 +43,8 @@ def simulate(
         program: an ELF file.
         accelerator: as `baco.accelerator` takes it; or the file of a system, all of whose harts run the program.
         engine: `rtl` (the Verilog, cycle by cycle), `timed` (its cycles by a model of its units), `functional` (results alone), `gemmini-model` (the cycles
-            of a model of the original Gemmini's units, caches and core, which has a memory system of its own), `spike` or
-            `chipyard` (of the user's own).
+            of a model of the original Gemmini's units, caches and core, which has a memory system of its own), `soc` (the
+            Verilog of the core CVA6 and the accelerator together; `baco[soc]`), `spike` or `chipyard` (of the user's own).
         stream: a text file of commands for a machine without a host core, in place of a program.
         memory: size and timing of main memory (`baco.sim.job.MainMemory`).
         timing: whose cycles are counted: `baco` (the Verilog's) or `gemmini` (the original's: with it, `rtl` stands for

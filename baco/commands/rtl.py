@@ -35,6 +35,7 @@ def rtl(
     memories: list[Path] | None = None,
     seed: Seed = 0,
     bus: str = "rocc",
+    soc: bool = False,
     json: bool = False,
 ) -> None:
     """Write an accelerator as one self-contained Verilog file; its top module is baco_accelerator, on a bus baco_axi4.
@@ -57,12 +58,15 @@ def rtl(
         seed: With --package: that the test's commands are drawn from.
         bus (rocc|axi4): What the accelerator is reached by: ports for RoCC commands and main memory, or registers on AXI4-Lite and
             main memory on AXI4.
+        soc: A SoC in SystemVerilog, the top is baco_soc: the core CVA6 (of the package that baco[soc] installs) with the accelerator on its
+            extension port, a boot ROM, and one AXI4 manager for the memory of both.
     """
     from baco.accel.bus import BUS_TOPS, bus_named
     from baco.accel.c_header import c_header
     from baco.accel.presets import is_system, load_accelerator, load_system
     from baco.accel.system import System
     from baco.accel.verilog.generate import verilog
+    from baco.accel.verilog.soc import SOC_TOP, soc_verilog
     from baco.accel.verilog.system import SYSTEM_TOP, system_verilog
     from baco.common.errors import InputError
     from baco.common.files import atomic_write
@@ -72,13 +76,15 @@ def rtl(
     if (out is None) == (package is None):
         raise InputError("give either -o FILE.v, or --package DIR")
     if package is not None:
-        if header or structure or check:
-            raise InputError("--header, --structure and --check belong to -o FILE.v")
+        if header or structure or check or soc:
+            raise InputError("--header, --structure, --check and --soc belong to -o FILE.v")
         _package(str(accelerator), package, network or [], liberty or [], memories or [], seed, bus, json)
         return
     if network or liberty or memories or seed:
         raise InputError("--network, --liberty, --memories and --seed belong to --package DIR")
     assert out is not None
+    if soc and (is_system(accelerator) or bus != "rocc" or check or structure):
+        raise InputError("a SoC is of a single accelerator, without --bus, --check and --structure")
     configuration: Accelerator | System
     reached_by = bus_named(bus)
     if is_system(accelerator):
@@ -86,6 +92,9 @@ def rtl(
             raise InputError("--header and --bus belong to a single accelerator, not to a system")
         configuration, top = load_system(accelerator), SYSTEM_TOP
         text = system_verilog(configuration)
+    elif soc:
+        configuration, top = load_accelerator(accelerator), SOC_TOP
+        text = soc_verilog(configuration)
     else:
         configuration, top = load_accelerator(accelerator), BUS_TOPS[reached_by]
         text = verilog(configuration, bus=reached_by)

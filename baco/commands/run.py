@@ -40,7 +40,8 @@ def run_program(
 
     Args:
         engine (-e): functional: results. rtl: the Verilog, cycle by cycle. timed: its cycles by a model. gemmini-model: those
-            of a model of the original Gemmini, which is what rtl stands for with --timing gemmini.
+            of a model of the original Gemmini, which is what rtl stands for with --timing gemmini. soc: the Verilog of the
+            core CVA6 and the accelerator together (baco[soc]).
         expect (NAME=FILE.npy): What an array must hold at the end. Repeatable.
         save (NAME=FILE.npy): Write an array as it is at the end. Repeatable.
         outputs (FILE.npz): Write all outputs of a network, by the model's own names, in the types that it declares.

@@ -151,7 +151,7 @@ def simulate(
     Args:
         engine (-e): rtl: the Verilog, cycle by cycle. timed: its cycles by a model. gemmini-model: those of a model of the
             original Gemmini, which is what rtl stands for with --timing gemmini. functional: results only. spike, chipyard: a
-            simulator of yours.
+            simulator of yours. soc: the Verilog of the core CVA6 with the accelerator (baco[soc]).
         stream (FILE): Raw commands instead of a program, without a host core.
         quiet (-q): The program's output and errors only.
         log (FILE.csv): Log every command; `baco trace` draws it.

@@ -138,18 +138,7 @@ class RtlEngine final : public Engine {
  private:
   void report_memory(JsonWriter& json) const {
     write_dram(json, device_->dram());
-    const ArraySwitching& array = device_->array();
-    json.key("array");
-    json.begin_object();
-    json.field("cycles", array.cycles);
-    json.field("output_stationary_cycles", array.output_stationary_cycles);
-    json.field("a_bits", array.a_bits);
-    json.field("weight_bits", array.weight_bits);
-    json.field("multiplier_bits", array.multiplier_bits);
-    json.field("d_bits", array.d_bits);
-    json.field("product_bits", array.product_bits);
-    json.field("sum_bits", array.sum_bits);
-    json.end_object();
+    write_array(json, device_->array());
   }
   std::unique_ptr<RtlDevice> device_;
   bool shared_;
@@ -190,6 +179,20 @@ void write_dram(JsonWriter& json, const Dram& memory) {
   json.field("l2_dirty_bytes", dram.l2_dirty_bytes);
   json.field("reads_in_flight", static_cast<uint64_t>(memory.reads_in_flight()));
   json.field("writes_in_flight", static_cast<uint64_t>(memory.writes_in_flight()));
+  json.end_object();
+}
+
+void write_array(JsonWriter& json, const ArraySwitching& array) {
+  json.key("array");
+  json.begin_object();
+  json.field("cycles", array.cycles);
+  json.field("output_stationary_cycles", array.output_stationary_cycles);
+  json.field("a_bits", array.a_bits);
+  json.field("weight_bits", array.weight_bits);
+  json.field("multiplier_bits", array.multiplier_bits);
+  json.field("d_bits", array.d_bits);
+  json.field("product_bits", array.product_bits);
+  json.field("sum_bits", array.sum_bits);
   json.end_object();
 }
 

@@ -37,6 +37,7 @@ class Engine : public Device {
 // Fields of reports that engines with a timed memory share.
 void write_times(JsonWriter& json, uint64_t cycle, const RtlStatistics& statistics);
 void write_dram(JsonWriter& json, const Dram& memory);
+void write_array(JsonWriter& json, const ArraySwitching& array);
 
 // Throws std::runtime_error if the program does not contain what `options.engine` names, or options do not fit it.
 std::unique_ptr<Engine> make_engine(const Options& options, const Config& config, Memory& memory, CommandLog& log);

@@ -18,6 +18,7 @@
 #include "marks.h"
 #include "options.h"
 #include "simulation.h"
+#include "soc.h"
 
 namespace baco {
 namespace {
@@ -103,6 +104,20 @@ void write_host(JsonWriter& json, const Host& host) {
   json.end_object();
 }
 
+void write_core(JsonWriter& json, const Soc& soc) {
+  const CoreCounts counts = soc.core();
+  json.field("instructions", counts.instructions);
+  json.key("host");
+  json.begin_object();
+  json.field("cycles", soc.cycle());
+  json.field("rocc_commands", counts.rocc_commands);
+  json.field("instruction_misses", counts.instruction_misses);
+  json.field("data_misses", counts.data_misses);
+  json.field("mispredictions", counts.mispredictions);
+  json.field("stall_fence", counts.fence_cycles);
+  json.end_object();
+}
+
 // A core, and its accelerator where it has one.
 struct SystemUnit {
   explicit SystemUnit(const Config& config) : config(config), log(config) {}
@@ -110,7 +125,15 @@ struct SystemUnit {
   CommandLog log;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<Host> host;
+  Soc* soc = nullptr;  // the engine, where it has the core in itself
 };
+
+void write_core(JsonWriter& json, const SystemUnit& unit) {
+  if (unit.soc)
+    write_core(json, *unit.soc);
+  else if (unit.host)
+    write_host(json, *unit.host);
+}
 
 // Everything counted up to the instruction at `pc`.
 void write_mark(JsonWriter& json, uint64_t pc, const SystemUnit& unit, size_t number) {
@@ -119,7 +142,7 @@ void write_mark(JsonWriter& json, uint64_t pc, const SystemUnit& unit, size_t nu
   json.field("unit", static_cast<uint64_t>(number));
   json.field("cycle", unit.engine->cycle());
   unit.engine->report(json);
-  write_host(json, *unit.host);
+  write_core(json, unit);
   write_activity(json, unit.log.statistics().activity(), unit.config);
   json.end_object();
 }
@@ -144,11 +167,12 @@ void write_failure(JsonWriter& json, const std::string& kind, const std::string&
   json.field("cycle", engine.cycle());
   json.field("unit", static_cast<uint64_t>(number));
   if (player && player->current()) json.field("stream_line", static_cast<uint64_t>(player->current()->line));
-  if (host) {
-    json.field("pc", host->pc());
+  if (host || unit.soc) {
+    const std::vector<uint64_t> recent = host ? host->recent() : unit.soc->recent();
+    json.field("pc", host ? host->pc() : recent.empty() ? 0 : recent.back());
     json.key("recent_pcs");
     json.begin_array();
-    for (const uint64_t pc : host->recent()) json.value(pc);
+    for (const uint64_t pc : recent) json.value(pc);
     json.end_array();
   }
   RefusedCommand refused;
@@ -204,13 +228,26 @@ int simulate(const Options& options) {
   if (!options.log.empty()) first.log.open(options.log);
   std::vector<CommandLog*> logs;
   for (const auto& unit : units) logs.push_back(&unit->log);
-  std::vector<std::unique_ptr<Engine>> engines = make_engines(options, configs, memory, logs);
-  for (size_t n = 0; n < units.size(); ++n) units[n]->engine = std::move(engines[n]);
+  const bool has_core = options.engine == "soc";
+  if (has_core && (several || !options.stream.empty())) throw std::runtime_error("a SoC has one accelerator, and runs programs only");
+  if (!has_core) {
+    std::vector<std::unique_ptr<Engine>> engines = make_engines(options, configs, memory, logs);
+    for (size_t n = 0; n < units.size(); ++n) units[n]->engine = std::move(engines[n]);
+  }
   Console console(options.console_bytes);
   Marks marks(options.marks, options.mark_file, memory);
   JsonWriter passed;
   std::unique_ptr<StreamPlayer> player;
-  if (options.stream.empty()) {
+  if (has_core) {
+    load_image(options.image, memory);
+    SocHooks hooks;
+    hooks.console = [&console](const char* bytes, size_t count) { console.write(bytes, count); };
+    hooks.watched = marks.addresses();
+    hooks.reached = [&passed, &marks, &first](uint64_t pc) {
+      if (marks.pass(pc)) write_mark(passed, pc, first, 0);
+    };
+    first.engine.reset(first.soc = new Soc(options, first.config, memory, first.log, std::move(hooks)));
+  } else if (options.stream.empty()) {
     load_image(options.image, memory);
     for (size_t n = 0; n < units.size(); ++n) {
       SystemUnit& unit = *units[n];
@@ -248,7 +285,9 @@ int simulate(const Options& options) {
   size_t running = 0;  // the unit whose core goes on
   Watchdog watchdog(options);
   try {
-    if (player) {
+    if (has_core) {
+      run_soc(*first.soc, watchdog);
+    } else if (player) {
       run_stream(*player, *first.engine, watchdog);
     } else if (several) {
       std::vector<Host*> hosts;
@@ -282,6 +321,7 @@ int simulate(const Options& options) {
   size_t failed = running;
   for (size_t n = 0; n < units.size(); ++n) {
     if (units[n]->host && units[n]->host->exited()) exit_code = units[n]->host->exit_code();
+    if (units[n]->soc && units[n]->soc->exited()) exit_code = units[n]->soc->exit_code();
     if (!units[n]->engine->error().empty()) failed = n;
   }
   json.field("exit_code", exit_code);
@@ -303,7 +343,7 @@ int simulate(const Options& options) {
     json.end_array();
   } else {
     first.engine->report(json);
-    if (first.host) write_host(json, *first.host);
+    write_core(json, first);
     write_commands(json, first);
   }
   json.field("console_dropped_bytes", console.dropped());

@@ -74,8 +74,8 @@ Options Options::parse(int count, char** arguments) {
   if (o.config.empty()) throw std::invalid_argument("--config is required");
   if (!o.cosim.empty()) return o;
   if (o.result.empty()) throw std::invalid_argument("--result is required");
-  if (o.engine != "functional" && o.engine != "rtl" && o.engine != "timed")
-    throw std::invalid_argument("--engine is functional, timed or rtl");
+  if (o.engine != "functional" && o.engine != "rtl" && o.engine != "timed" && o.engine != "soc")
+    throw std::invalid_argument("--engine is functional, timed, rtl or soc");
   if (o.timing != "baco" && o.timing != "gemmini") throw std::invalid_argument("--timing is baco or gemmini");
   if (o.image.empty() == o.stream.empty()) throw std::invalid_argument("give either --image or --stream");
   if (o.dump_ranges.empty() != o.dump_file.empty())

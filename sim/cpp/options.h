@@ -13,7 +13,7 @@ inline constexpr uint64_t kCheckCycles = 256;
 
 struct Options {
   std::string config;               // settings of the accelerator
-  std::string engine;               // functional | timed | rtl
+  std::string engine;               // functional | timed | rtl | soc
   std::string timing = "baco";      // baco | gemmini: whose cycles the engine rtl counts
   std::string result;               // where the JSON report goes
   // A program: a flat image and where it starts, or a stream of raw commands.

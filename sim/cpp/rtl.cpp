@@ -9,7 +9,7 @@
 
 #include "Vbaco_accelerator.h"
 #include "crosses.h"
-#include "guard.h"
+#include "rtl_unit.h"
 #include "verilated.h"
 #if VM_COVERAGE
 #include "Vbaco_accelerator__Syms.h"
@@ -36,7 +36,6 @@ constexpr const char* kTraceFormat = "";
 #endif
 
 // Of the model that is evaluated now: the Verilog calls functions that belong to none.
-thread_local ArraySwitching* switching = nullptr;
 thread_local std::string* broken_port = nullptr;
 thread_local unsigned circumstances = 0;
 
@@ -44,30 +43,6 @@ thread_local unsigned circumstances = 0;
 // reservation station and counters settling behind it: this is longer than any such path.
 constexpr unsigned kSettleCycles = 64;
 constexpr int kResetCycles = 4;
-
-// Ports of an accelerator but those of memory. In the Verilog of a system, those of unit N begin with unitN_, and the build
-// defines BACO_EACH_UNIT(M) as M(N) for each that has an accelerator.
-#define BACO_UNIT_PORTS(P, PREFIX)                                                                                     \
-  P(CData, PREFIX, cmd_valid) P(CData, PREFIX, cmd_ready) P(CData, PREFIX, cmd_funct) P(CData, PREFIX, cmd_rd)         \
-  P(CData, PREFIX, cmd_xd) P(QData, PREFIX, cmd_rs1) P(QData, PREFIX, cmd_rs2)                                         \
-  P(CData, PREFIX, resp_valid) P(CData, PREFIX, resp_ready) P(QData, PREFIX, resp_data) P(CData, PREFIX, busy)         \
-  P(CData, PREFIX, error_valid) P(CData, PREFIX, error_code) P(CData, PREFIX, error_funct)                             \
-  P(QData, PREFIX, error_rs1) P(QData, PREFIX, error_rs2)                                                              \
-  P(CData, PREFIX, event_alloc) P(CData, PREFIX, event_alloc_class) P(CData, PREFIX, event_alloc_id)                   \
-  P(CData, PREFIX, event_alloc_funct) P(QData, PREFIX, event_alloc_rs1) P(QData, PREFIX, event_alloc_rs2)              \
-  P(CData, PREFIX, event_alloc_loop)                                                                                   \
-  P(CData, PREFIX, event_ld_issue) P(CData, PREFIX, event_ld_issue_id)                                                 \
-  P(CData, PREFIX, event_ld_done) P(CData, PREFIX, event_ld_done_id)                                                   \
-  P(CData, PREFIX, event_ex_issue) P(CData, PREFIX, event_ex_issue_id) P(CData, PREFIX, event_ex_done)                 \
-  P(CData, PREFIX, event_ex_done_id0) P(CData, PREFIX, event_ex_done_id1) P(CData, PREFIX, event_ex_done_id2)          \
-  P(CData, PREFIX, event_st_issue) P(CData, PREFIX, event_st_issue_id)                                                 \
-  P(CData, PREFIX, event_st_done) P(CData, PREFIX, event_st_done_id)                                                   \
-  P(CData, PREFIX, event_loops) P(CData, PREFIX, event_units)
-#define BACO_DECLARED(TYPE, PREFIX, NAME) TYPE& NAME;
-#define BACO_BOUND(TYPE, PREFIX, NAME) top.PREFIX##NAME,
-struct UnitPorts {
-  BACO_UNIT_PORTS(BACO_DECLARED, )
-};
 
 // Of every accelerator, in the order of units.
 std::vector<UnitPorts> ports_of(Vbaco_accelerator& top) {
@@ -79,29 +54,7 @@ std::vector<UnitPorts> ports_of(Vbaco_accelerator& top) {
 #endif
 }
 
-// Verilated ports are little-endian words of 1 to 64 bytes, whatever their type.
-template <class Port>
-const uint8_t* bytes_of(const Port& port) {
-  return reinterpret_cast<const uint8_t*>(&port);
-}
-template <class Port>
-void set_bytes(Port& port, const uint8_t* from, unsigned bytes) {
-  std::memcpy(reinterpret_cast<uint8_t*>(&port), from, bytes);
-}
-
 }  // namespace
-
-// Called by array_switching.v.
-extern "C" void baco_array_switched(int os, int a, int b, int d, int products, int sums) {
-  ArraySwitching& counts = *switching;
-  ++counts.cycles;
-  counts.a_bits += static_cast<unsigned>(a);
-  counts.output_stationary_cycles += os != 0;
-  (os ? counts.multiplier_bits : counts.weight_bits) += static_cast<unsigned>(b);
-  counts.d_bits += static_cast<unsigned>(d);
-  counts.product_bits += static_cast<unsigned>(products);
-  counts.sum_bits += static_cast<unsigned>(sums);
-}
 
 // Called by handshakes.v.
 extern "C" void baco_handshake_broken(const char* port) {
@@ -117,19 +70,6 @@ std::unique_ptr<VerilatedContext> powered_up(uint32_t seed) {
   if (seed) context->randSeed(static_cast<int>(seed & 0x7fffffffu));
   return context;
 }
-
-// What the model of one accelerator, or of several on one memory port, is seen by from a unit.
-struct UnitSide {
-  UnitSide(const UnitPorts& ports, const Config& config, const Memory& memory, CommandLog& log)
-      : port(ports), log(log), guard(config, memory) {}
-
-  UnitPorts port;
-  CommandLog& log;
-  MemoryGuard guard;
-  bool offered = false, commanded = false;
-  RefusedCommand refused;
-  RtlStatistics statistics;
-};
 
 struct RtlDevice::Model {
   Model(const std::vector<Config>& configs, Memory& memory, const std::vector<CommandLog*>& logs, const RtlOptions& options)
@@ -235,54 +175,6 @@ struct RtlDevice::Model {
     settled = true;
   }
 
-  void events(UnitSide& unit) {
-    const uint64_t now = cycle;
-    const UnitPorts& port = unit.port;
-    CommandLog& log = unit.log;
-    unit.guard.loops(port.event_loops);
-    if (port.event_alloc) {
-      Command command;
-      command.funct = port.event_alloc_funct;
-      command.rs1 = port.event_alloc_rs1;
-      command.rs2 = port.event_alloc_rs2;
-      log.allocate(now, static_cast<Unit>(port.event_alloc_class & 3), port.event_alloc_id, command);
-      unit.guard.allocate(command, port.event_alloc_loop & 4 ? port.event_alloc_loop & 3 : -1);
-      if (unit.guard.suspicious()) dram.tolerate();
-    }
-    if (port.event_ld_issue) log.issue(now, Unit::load, port.event_ld_issue_id);
-    if (port.event_ex_issue) log.issue(now, Unit::execute, port.event_ex_issue_id);
-    if (port.event_st_issue) log.issue(now, Unit::store, port.event_st_issue_id);
-    if (port.event_ld_done) log.done(now, Unit::load, port.event_ld_done_id);
-    if (port.event_ex_done & 1) log.done(now, Unit::execute, port.event_ex_done_id0);
-    if (port.event_ex_done & 2) log.done(now, Unit::execute, port.event_ex_done_id1);
-    if (port.event_ex_done & 4) log.done(now, Unit::execute, port.event_ex_done_id2);
-    if (port.event_st_done) log.done(now, Unit::store, port.event_st_done_id);
-    unsigned kinds = port.event_units;
-    for (unsigned kind = 0; kinds; ++kind, kinds >>= 1) unit.statistics.unit_cycles[kind] += kinds & 1;
-    if (port.busy) {
-      ++unit.statistics.busy_cycles;
-      unit.statistics.last_work_cycle = cycle;
-    }
-    if (unit.offered && port.cmd_ready) moved = true;
-  }
-
-  // Something refused in the cycle that has passed: by the memory system, or by the accelerator.
-  void judge(UnitSide& unit) {
-    Command command;
-    if (unit.guard.refused(command)) {
-      unit.refused.why = Refusal::kMainMemory;
-    } else if (unit.port.error_valid) {
-      unit.refused.why = static_cast<Refusal>(unit.port.error_code);
-      command.funct = unit.port.error_funct;
-      command.rs1 = unit.port.error_rs1;
-      command.rs2 = unit.port.error_rs2;
-    } else {
-      return;
-    }
-    unit.refused.cycle = cycle;
-    unit.refused.command = defined_bits(command);
-  }
-
   bool asleep() const { return quiet > kSettleCycles; }
 
   void skip(uint64_t cycles) {
@@ -295,7 +187,10 @@ struct RtlDevice::Model {
     if (asleep() && !touched) return skip(1);
     settle();
     dump(2 * cycle);
-    for (UnitSide& unit : units) events(unit);
+    for (UnitSide& unit : units) {
+      unit.events(cycle, dram);
+      if (unit.offered && unit.port.cmd_ready) moved = true;
+    }
     ++evaluated_cycles;
     if (top->rd_req_valid && top->rd_req_ready) {
       dram.read(top->rd_req_addr, 1u << top->rd_req_size);
@@ -320,7 +215,7 @@ struct RtlDevice::Model {
     dram.tick();
     bool busy = moved || !dram.idle();
     for (UnitSide& unit : units) {
-      if (unit.refused.why == Refusal::kNone) judge(unit);
+      if (unit.refused.why == Refusal::kNone) unit.judge(cycle);
       busy |= unit.port.busy || unit.port.resp_valid;
       unit.offered = false;
       unit.port.cmd_valid = 0;
@@ -392,10 +287,7 @@ bool RtlDevice::offer(const Command& command) {
   m.quiet = 0;
   m.settle();
   if (!port.cmd_ready) return false;
-  if (!unit.commanded) unit.statistics.first_command_cycle = m.cycle;
-  unit.commanded = true;
-  unit.log.accept(m.cycle, command);
-  unit.guard.accept(command);
+  unit.accept(m.cycle, command);
   return true;
 }
 

@@ -100,6 +100,13 @@ void run_program(Host& host, Engine& engine, Watchdog& watchdog) {
   if (const std::string error = engine.error(); !error.empty()) throw Stopped("refused", error);
 }
 
+void run_soc(Soc& soc, Watchdog& watchdog) {
+  while (!soc.exited()) {
+    for (uint64_t i = 0; i < kCheckCycles && !soc.exited(); ++i) soc.tick();
+    watchdog.check(soc, soc.progress());
+  }
+}
+
 void run_harts(const std::vector<Host*>& hosts, const std::vector<Engine*>& engines, Watchdog& watchdog,
                size_t& running) {
   const auto exited = [&] { return std::any_of(hosts.begin(), hosts.end(), [](const Host* host) { return host->exited(); }); };

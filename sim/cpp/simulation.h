@@ -10,6 +10,7 @@
 #include "host.h"
 #include "memory.h"
 #include "options.h"
+#include "soc.h"
 #include "stream.h"
 
 namespace baco {
@@ -55,6 +56,9 @@ void run_program(Host& host, Engine& engine, Watchdog& watchdog);
 // their order: what one stores, those behind it see in that cycle. `running`: the one that goes on, whatever is thrown.
 void run_harts(const std::vector<Host*>& hosts, const std::vector<Engine*>& engines, Watchdog& watchdog,
                size_t& running);
+
+// The same with a core that is part of the engine. Throws Stopped, HostError or MemoryFault.
+void run_soc(Soc& soc, Watchdog& watchdog);
 
 // Runs until the stream is consumed and the accelerator is not busy any more. Throws Stopped or MemoryFault.
 void run_stream(StreamPlayer& player, Engine& engine, Watchdog& watchdog);

@@ -39,6 +39,11 @@ class Engine(Protocol):
 #: name -> (module, class, one-line description). A new engine is one file and one line here.
 ENGINES: dict[str, tuple[str, str, str]] = {
     "rtl": ("baco.sim.engines.rtl", "RtlEngine", "the accelerator's Verilog, cycle by cycle (Verilator)"),
+    "soc": (
+        "baco.sim.engines.soc",
+        "SocEngine",
+        "the Verilog of a SoC: the core CVA6, the accelerator and AXI4 (Verilator; baco[soc])",
+    ),
     "timed": (
         "baco.sim.engines.timed",
         "TimedEngine",

@@ -481,7 +481,7 @@ def test_finding_the_simulator(
 def test_unknown_engines_are_told_of_all() -> None:
     with pytest.raises(InputError, match="'spike'"):
         engine_for("spyke", None, GEMMINI)
-    with pytest.raises(InputError, match="chipyard, functional, gemmini-model, rtl, spike"):
+    with pytest.raises(InputError, match="chipyard, functional, gemmini-model, rtl, soc, spike"):
         engine_for("zzzz", None, GEMMINI)
 
 
