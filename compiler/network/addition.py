@@ -18,11 +18,13 @@ from xdsl.dialects.builtin import ModuleOp
 from baco.accel.config import MOVE_BYTES, Accelerator
 from baco.accel.dataflows import executed
 from baco.accel.isa import GARBAGE
+from baco.accel.number_formats import FORMATS, FloatFormat
 from baco.compiler.analysis.traffic import bytes_per_cycle, read_cycles
 from baco.compiler.ir.emit import Emitter, Number
 from baco.compiler.network.operator_code import COMMAND_CYCLES, START, TABLE, OperatorCode, memory_latency
 from baco.compiler.network.steps import StepCost
 from baco.compiler.network.tiles import TileWalk
+from baco.compiler.ops.elements import CodedSum
 from baco.compiler.ops.elementwise import Addition
 from baco.compiler.ops.nests import Nest, common
 from baco.compiler.styles.fused.row_unit import begin_table, end_function, table_rows
@@ -39,6 +41,8 @@ class AdditionCode(OperatorCode):
         nest: loops over left, right and output, the innermost one contiguous in all of them.
         relu: whether negative sums become 0.
         table: whether results go through a table (`baco.compiler.network.row_code`).
+        diagonals: of floating point, whose loads scale nothing: matrices with scales on their diagonals, by which the operands are
+            multiplied, one for both, or one each; 0 for integers.
     """
 
     kinds: ClassVar[str] = "additions"
@@ -46,6 +50,7 @@ class AdditionCode(OperatorCode):
     nest: Nest
     relu: bool
     table: bool = False
+    diagonals: int = 0
 
     @property
     def kind(self) -> str:
@@ -53,7 +58,8 @@ class AdditionCode(OperatorCode):
         return "addition"
 
     def __str__(self) -> str:
-        return "addition" + (", through a table" if self.table else "")
+        by = f", by {self.diagonals} diagonals" if self.diagonals else ""
+        return "addition" + by + (", through a table" if self.table else "")
 
     def cost(self, accelerator: Accelerator) -> StepCost:
         """Two loads and a store; see `_AdditionWriter` for the tiles.
@@ -71,7 +77,8 @@ class AdditionCode(OperatorCode):
         memory += rows * extent / bytes_per_cycle(accelerator)
         tiles = math.ceil(rows / dim) * math.ceil(extent / MOVE_BYTES)
         passes = tiles * math.ceil(min(extent, MOVE_BYTES) / dim)
-        commands = 3 * tiles + 2 * passes * (1 if accelerator.features.preload_d else 2)
+        turns = 1 if accelerator.features.preload_d and not self.diagonals else 2
+        commands = 3 * tiles + 2 * passes * turns
         sums, table = rows * extent, accelerator.energy_law
         latency = memory_latency(accelerator)
         fixed = sums * (sum(table.array_terms(dim, dim + 1, float(dim))) + 3 * table.dram_pj)
@@ -115,8 +122,12 @@ def plan_addition(op: Addition, accelerator: Accelerator) -> AdditionCode | None
         and accelerator.scratchpad_rows >= 3 * accelerator.dim
         and accelerator.accumulator_rows >= accelerator.dim
     )
-    if not able:
-        return None
+    nest = _nest(op, accelerator) if able else None
+    return None if nest is None else AdditionCode(nest, op.relu)
+
+
+def _nest(op: Addition | CodedSum, accelerator: Accelerator) -> Nest | None:
+    """Loops over the operands; None where moves cannot take them, or the host is faster."""
     nest = common((op.left, op.right, op.output))
     if any(step < 0 for steps in nest.strides for step in steps):
         return None
@@ -124,7 +135,32 @@ def plan_addition(op: Addition, accelerator: Accelerator) -> AdditionCode | None
         return None
     if len(nest.shape) > 1 and nest.shape[-1] * 4 < accelerator.dim:
         return None  # rows of a few elements: the host is faster
-    return AdditionCode(nest, op.relu)
+    return nest
+
+
+def plan_coded_sum(op: CodedSum, accelerator: Accelerator) -> AdditionCode | None:
+    """The accelerator's code of an addition of codes of floating point; None if it cannot compute it exactly."""
+    features = accelerator.features
+    diagonals = 1 if op.left_scale == op.right_scale else 2
+    able = (
+        accelerator.input_format == op.form
+        and features.read_small_width
+        and (features.accumulator_scale or op.scale == 1.0)
+        and (features.activations or not op.relu)
+        and accelerator.scratchpad_rows >= (2 + diagonals) * accelerator.dim
+        and accelerator.accumulator_rows >= accelerator.dim
+    )
+    nest = _nest(op, accelerator) if able else None
+    return None if nest is None else AdditionCode(nest, op.relu, diagonals=diagonals)
+
+
+def diagonals(op: CodedSum, dim: int) -> np.ndarray:
+    """int8 [dim, dim] or [2 dim, dim], codes: the matrices by which the operands are multiplied."""
+    form = FORMATS[op.form]
+    assert isinstance(form, FloatFormat)
+    scales = dict.fromkeys((op.left_scale, op.right_scale))
+    numbers = np.concatenate([np.eye(dim) * scale for scale in scales])
+    return form.encode(numbers).astype(np.uint8).view(np.int8)
 
 
 def identity(dim: int) -> np.ndarray:
@@ -161,16 +197,16 @@ class _AdditionWriter:
         self.e, self.code, self.dim = e, code, accelerator.dim
         self.rule = executed(accelerator.dataflows)
         # what streams in with A where weights stay is preloaded where sums do; with a fixed dataflow the feature may be off
-        self.takes_bias = accelerator.features.preload_d
-        dim = accelerator.dim
+        self.takes_bias = accelerator.features.preload_d and not code.diagonals
+        dim, first = accelerator.dim, max(code.diagonals, 1) * accelerator.dim
         half = accelerator.scratchpad_rows // 2
-        room = min(half - dim, accelerator.scratchpad_rows - half, accelerator.accumulator_rows)
+        room = min(half - first, accelerator.scratchpad_rows - half, accelerator.accumulator_rows)
         columns = min(code.nest.split()[1], MOVE_BYTES)
         self.blocks = max(1, min(MOVE_BYTES // dim, -(-columns // dim), room // dim))
         self.tile_rows = self.blocks * dim
-        self.left, self.right = dim, half
-        if half < 2 * dim:  # a scratchpad of few rows
-            self.left, self.right, self.blocks, self.tile_rows = dim, 2 * dim, 1, dim
+        self.left, self.right = first, half
+        if half < first + dim:  # a scratchpad of few rows
+            self.left, self.right, self.blocks, self.tile_rows = first, first + dim, 1, dim
         self.turns = max(1, min((self.right - self.left) // self.tile_rows, 8))
         self.turns = min(self.turns, (accelerator.scratchpad_rows - self.right) // self.tile_rows)
         self.acc_turns = min(8, accelerator.accumulator_rows // self.tile_rows)
@@ -187,7 +223,8 @@ class _AdditionWriter:
         e.command("config_ld", state=0, block_stride=dim, stride=pitches[0], scale=scales[0])
         e.command("config_ld", state=1, block_stride=dim, stride=pitches[1], scale=scales[1])
         e.command("config_st", stride=pitches[2], acc_scale=scales[2], activation=int(code.relu))
-        e.command("mvin3", address=weights, local=0, cols=dim, rows=dim)
+        for below in range(0, max(code.diagonals, 1) * dim, dim):
+            e.command("mvin3", address=e.add(weights, below * dim), local=below, cols=dim, rows=dim)
         walk.each(addresses, self._tile)
 
     def _tile(self, size: tuple[int, int], addresses: tuple[Number, ...], turn: Number) -> None:
@@ -205,13 +242,18 @@ class _AdditionWriter:
             self._pass(e.add(a, below), bias, e.add(sums, below), (rows, width), accumulate=False)
         if not self.takes_bias:
             for below, width in blocks:
-                self._pass(e.add(d, below), GARBAGE, e.add(sums, below), (rows, width), accumulate=True)
+                by = dim if self.code.diagonals == 2 else 0
+                self._pass(
+                    e.add(d, below), GARBAGE, e.add(sums, below), (rows, width), accumulate=True, by=by
+                )
         e.command("mvout", address=output, local=e.local(sums, accumulator=True), cols=columns, rows=rows)
 
-    def _pass(self, a: Number, d: Number, c: Number, size: tuple[int, int], *, accumulate: bool) -> None:
-        """Rows of the accumulator become, or grow by, a times the identity matrix plus d, all of `size`.
+    def _pass(
+        self, a: Number, d: Number, c: Number, size: tuple[int, int], *, accumulate: bool, by: int = 0
+    ) -> None:
+        """Rows of the accumulator become, or grow by, a times the matrix at `by` plus d, all of `size`.
 
-        The identity matrix comes anew for every pass: whether it is still in the array is not worth knowing.
+        The matrix comes anew for every pass: whether it is still in the array is not worth knowing.
         """
         e, dim = self.e, self.dim
         rows, width = size
@@ -221,7 +263,7 @@ class _AdditionWriter:
         bias = {"bd": d, "bd_cols": width, "bd_rows": rows}
         if self.rule.sums_stay:
             e.command("preload", **bias, **result)
-            e.command("compute_preloaded", **left, bd=0, bd_cols=width, bd_rows=width)
+            e.command("compute_preloaded", **left, bd=by, bd_cols=width, bd_rows=width)
         else:
-            e.command("preload", bd=0, bd_cols=dim, bd_rows=dim, **result)
+            e.command("preload", bd=by, bd_cols=dim, bd_rows=dim, **result)
             e.command("compute_preloaded", **left, **bias)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,8 +40,8 @@ class Cone:
     axis: int | None = None
 
 
-def table_cones(b: IntegerBuilder) -> tuple[dict[str, Cone], set[str]]:
-    """(Cones of the operators that become tables, by their name; operators whose results nothing else reads).
+def table_cones(b: IntegerBuilder, apart: Container[str] = ()) -> tuple[dict[str, Cone], set[str]]:
+    """(Cones of the operators that become tables, by their name; operators whose results nothing else reads); those `apart` become none.
 
     A table has whole numbers of one or two tensors as operands, and whole numbers as results, or real ones of one operand.
     """
@@ -56,7 +56,7 @@ def table_cones(b: IntegerBuilder) -> tuple[dict[str, Cone], set[str]]:
             skipped.add(op.name)
             continue
         read: Sequence[Operand] = semantics_of(op).operands
-        if semantics_of(op).function in ("unary", "binary"):
+        if semantics_of(op).function in ("unary", "binary") and op.name not in apart:
             cone = _cone(b, operators, op)
             most = 2 if op.name in b.encodings and cone.axis is None else 1
             if 1 <= len(cone.sources) <= most and all(_is_whole(b, x) for x in cone.sources):

@@ -5,13 +5,15 @@
 * A convolution or product adds up as `baco.compiler.layers.float_sums` says, from a float32 bias in units of the products. What
   follows and can be folded is (factors, ReLU, maxima over windows behind a ReLU). Codes are rounded from the sums at once, by the
   ratio of the powers of two; where nothing reads codes, or the ratio is none, sums are stored as they are and the host goes on.
+* An addition whose result is stored in codes reads codes, too, where both operands are tensors of its shape: the array adds them
+  (`baco.compiler.ops.elements.CodedSum`).
 * All else is float32, by the host core: the operators of `given_floats`, which round to codes where the result is to be some.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping, Sequence
 
 import numpy as np
 
@@ -19,7 +21,7 @@ from baco.accel.number_formats import FORMATS, FloatFormat
 from baco.compiler.layers.float_sums import FloatSums
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, semantics_of
 from baco.compiler.network.calibrate import Ranges
-from baco.compiler.network.fusion import Epilogue, follow
+from baco.compiler.network.fusion import Epilogue, follow, rectifier
 from baco.compiler.network.given_floats import round_real
 from baco.compiler.network.real_values import real_function, real_pair
 from baco.compiler.network.tensor_operators import (
@@ -35,6 +37,7 @@ from baco.compiler.network.tensor_operators import (
     order_for_reader,
     stored_image,
 )
+from baco.compiler.ops.elements import CodedSum
 from baco.compiler.ops.elementwise import Map
 from baco.compiler.ops.products import Convolution, MatMul
 from baco.compiler.ops.views import View
@@ -72,6 +75,10 @@ def float_encodings(
         if semantics_of(op).function == "embedding":
             found[op.name] = _encoding(floats, ranges[op.name])
     for op in reversed(network.operators):
+        if _sum_in_codes(op, found, readers):
+            for x in semantics_of(op).operands:
+                if isinstance(x, Tensor) and x.name not in indices:
+                    found.setdefault(x.name, _encoding(floats, ranges[x.name]))
         # a border of zeros is put around codes as around numbers
         source = semantics_of(op).operands[0] if semantics_of(op).operands else None
         only = isinstance(source, Tensor) and source.name not in outputs and readers[source.name] == [op]
@@ -81,6 +88,53 @@ def float_encodings(
             if source.name in operators:
                 found.setdefault(source.name, found[op.name])
     return found
+
+
+def _sum_in_codes(op: Operator, codes: Container[str], readers: Mapping[str, Sequence[Operator]]) -> bool:
+    """Whether an operator adds two tensors of its shape, and what comes of that, or of a ReLU behind it, is stored in codes."""
+    meaning = semantics_of(op)
+    if meaning.function != "binary" or meaning.attributes["name"] != "add":
+        return False
+    if any(not isinstance(x, Tensor) or x.steps or x.shape != op.output.shape for x in meaning.operands):
+        return False
+    behind = readers.get(op.name, ())
+    return op.name in codes or (
+        len(behind) == 1 and rectifier(behind[0]) == (True, None) and behind[0].name in codes
+    )
+
+
+def adds_codes(b: IntegerBuilder, op: Operator) -> bool:
+    """Whether an operator is an addition of codes whose scales the array can multiply by."""
+    reader = b.reader(op.name)
+    if not _sum_in_codes(op, b.encodings, {op.name: [] if reader is None else [reader]}):
+        return False
+    operands = [b.encodings.get(x.name) for x in semantics_of(op).operands if isinstance(x, Tensor)]
+    if not all(isinstance(one, FloatEncoding) for one in operands):
+        return False
+    scales = [one.scale for one in operands if one is not None]
+    form = FORMATS[_floats(b).form]
+    assert isinstance(form, FloatFormat)
+    return min(scales) / max(scales) >= 2.0 ** (1 - form.bias - form.fraction_bits)
+
+
+def coded_sums(b: IntegerBuilder) -> frozenset[str]:
+    """Names of the additions of codes and of the operators whose results these store."""
+    sums = [op for op in b.network.operators if semantics_of(op).function == "binary" and adds_codes(b, op)]
+    behind = (b.reader(op.name) for op in sums if op.name not in b.encodings)
+    return frozenset(op.name for op in [*sums, *behind] if op is not None)
+
+
+def addition(b: IntegerBuilder, op: Operator) -> None:
+    """Sum of two tensors in codes, and a ReLU that follows."""
+    left, right = (b.operand(x, op, as_given=True) for x in semantics_of(op).operands)
+    e = follow(b, op, None, as_given=True)
+    final = b.tensor(e.last.name, op.output.shape, b.order_like(left))
+    unit = max(b.scale(left), b.scale(right))
+    numbers = FloatEncoding(1.0, 0, -128, 127, _floats(b).form).real(np.arange(-128, 128))
+    table = b.constant(f"{op.name}.numbers", numbers.astype(np.float32))
+    scales = b.scale(left) / unit, b.scale(right) / unit, unit / b.scale(final)
+    sources = tuple(e.sources)
+    b.emit(CodedSum(b.name(op.name), sources, final, left, right, table, *scales, e.relu, _floats(b).form))
 
 
 def _encoding(floats: FloatSums, largest: float) -> FloatEncoding:

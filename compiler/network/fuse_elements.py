@@ -22,6 +22,10 @@ def fused_elements(network: QuantisedNetwork) -> QuantisedNetwork:
     return _Groups(network).fused()
 
 
+def _may_join(op: IntegerOperator) -> bool:
+    return isinstance(op, ElementOperator) and not op.alone
+
+
 class _Groups:
     def __init__(self, network: QuantisedNetwork) -> None:
         self.network = network
@@ -42,9 +46,7 @@ class _Groups:
             group = self._group(last, taken)
             taken |= group
             members = [self.network.operators[number] for number in sorted(group)]
-            operators.append(
-                self._together(members) if isinstance(members[-1], ElementOperator) else members[-1]
-            )
+            operators.append(self._together(members) if _may_join(members[-1]) else members[-1])
             gone |= {member.output.value for member in members[:-1]}
         network = self.network
         return replace(
@@ -57,7 +59,7 @@ class _Groups:
     def _group(self, last: int, taken: set[int]) -> set[int]:
         """Numbers of the operators that go with one; of those that may, the nearest first."""
         group = {last}
-        if not isinstance(self.network.operators[last], ElementOperator):
+        if not _may_join(self.network.operators[last]):
             return group
         grown = True
         while grown:
@@ -78,11 +80,7 @@ class _Groups:
     def _joins(self, number: int, group: set[int]) -> bool:
         op, network = self.network.operators[number], self.network
         name, shape = op.output.value, network.operators[max(group)].output.shape
-        if (
-            not isinstance(op, ElementOperator)
-            or op.output.shape != shape
-            or not set(self.readers[name]) <= group
-        ):
+        if not _may_join(op) or op.output.shape != shape or not set(self.readers[name]) <= group:
             return False
         if network.values[name].role != "intermediate":
             return False  # the user sees it

@@ -12,7 +12,7 @@ from dataclasses import replace
 from baco.accel.config import Accelerator
 from baco.accel.isa import float32_bits
 from baco.common.errors import InfeasibleError, InputError
-from baco.compiler.network.addition import identity, plan_addition
+from baco.compiler.network.addition import diagonals, identity, plan_addition, plan_coded_sum
 from baco.compiler.network.combinations import Combinations
 from baco.compiler.network.diagonal import block_diagonal, row_strips
 from baco.compiler.network.fuse_elements import fused_elements
@@ -44,6 +44,7 @@ from baco.compiler.network.row_code import (
 )
 from baco.compiler.network.step_writer import turned_rows
 from baco.compiler.network.way_out import tables_behind, through
+from baco.compiler.ops.elements import CodedSum
 from baco.compiler.ops.elementwise import Addition, BinaryTable, Gate, Map, Multiplication
 from baco.compiler.ops.images import MaxPool
 from baco.compiler.ops.lookup import Embedding, Rotation
@@ -95,7 +96,7 @@ def lower_on_host(network: QuantisedNetwork, accelerator: Accelerator, schedule:
 
 
 #: Operators whose result may lie where an operand of the same view lay.
-_POINTWISE = (Map, Addition, Multiplication, BinaryTable, Softmax, Normalisation)
+_POINTWISE = (Map, Addition, CodedSum, Multiplication, BinaryTable, Softmax, Normalisation)
 
 
 class Lowering(PartCaller):
@@ -171,6 +172,8 @@ class Lowering(PartCaller):
             self._matmul(op)
         elif isinstance(op, Addition):
             self._addition(op)
+        elif isinstance(op, CodedSum):
+            self._coded_sum(op)
         elif isinstance(op, MaxPool):
             self._max_pool(op)
         elif isinstance(op, Map | Softmax | Normalisation | Multiplication):
@@ -405,6 +408,18 @@ class Lowering(PartCaller):
             op.output,
         )
 
+    def _coded_sum(self, op: CodedSum) -> None:
+        code = plan_coded_sum(op, self.accelerator)
+        if code is None:
+            self._on_host(op, "its operands or scales are none that the accelerator adds")
+            return
+        elements = diagonals(op, self.accelerator.dim)
+        name = f"diagonals{self.accelerator.dim}.{elements[0, 0]}.{elements[-1, -1]}"
+        matrices = self._add_constant(name, elements)
+        views = (matrices, op.left, op.right)
+        scales = (float32_bits(one) for one in (1.0, 1.0, op.scale))
+        self._run(self._code("addition", code), (*views, op.output), scales, views, op.output)
+
     # ---------------------------------------------------------------- functions of rows
 
     def _rows(self, op: Map | Softmax | Normalisation | Multiplication) -> None:
@@ -473,7 +488,7 @@ class Lowering(PartCaller):
         return self.values[name].role in ("intermediate", "output") and name not in self._negative
 
     def _is_positive(self, op: IntegerOperator) -> bool:
-        if isinstance(op, Convolution | MatMul | Addition):
+        if isinstance(op, Convolution | MatMul | Addition | CodedSum):
             return op.relu and op.scale is not None and op.scale >= 0
         if isinstance(op, MaxPool):
             return self._never_negative(op.input.value)

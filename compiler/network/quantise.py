@@ -251,7 +251,7 @@ def _integers(
         network, encodings, indices, given=given or quantiser.floats is not None
     )
     b = IntegerBuilder(network, parameters, ranges, quantiser, encodings, reals, given=given, moments=moments)
-    tables, skipped = table_cones(b)
+    tables, skipped = table_cones(b, float_contractions.coded_sums(b) if quantiser.floats else ())
     for x in network.inputs:
         if x.name in indices:
             view = b.tensor(x.name, x.shape, dtype="int32")
@@ -289,6 +289,8 @@ def _float_rule(b: IntegerBuilder, op: Operator) -> Callable[[IntegerBuilder, Op
     assert floats is not None
     if function in FLOAT_CONTRACTIONS:
         return FLOAT_CONTRACTIONS[function]
+    if float_contractions.adds_codes(b, op):
+        return float_contractions.addition
     if given_floats.is_real(b, op) or (function not in _ON_CODES and given_floats.has_rule(op)):
         return given_floats.real_operator
     if op.name in b.encodings and function not in _ON_CODES:

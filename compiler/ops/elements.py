@@ -17,9 +17,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from baco.accel.input_format import InputFormat
 from baco.accel.isa import float32_bits, float64_bits
 from baco.accel.number_formats import FORMATS, FloatFormat
 from baco.common.provenance import stable_hash
+from baco.compiler.layers.float_sums import FloatSums
 from baco.compiler.mapping.contraction import Access
 from baco.compiler.mapping.expression import variable
 from baco.compiler.ops.accesses import FUNCTION, of_elements
@@ -84,9 +86,10 @@ class PassedNumbers:
 class ElementOperator(IntegerOperator):
     """One of them; all views have the shape of `output`, but tables."""
 
-    #: A kind of what its function costs an element, and the C type of its result.
+    #: A kind of what its function costs an element, the C type of its result, and whether it never joins others.
     cost: ClassVar[str] = "simple"
     result: ClassVar[str] = "float"
+    alone: ClassVar[bool] = False
 
     @abstractmethod
     def expression(self, names: Mapping[View, str], numbers: PassedNumbers) -> str:
@@ -187,12 +190,66 @@ class Coded(ElementOperator):
 
     def expression(self, names: Mapping[View, str], numbers: PassedNumbers) -> str:
         """See `ElementOperator`."""
-        form = FORMATS[self.form]
-        assert isinstance(form, FloatFormat)
-        largest, nan = (int(form.encode(np.array(x))) for x in (form.largest, np.nan))
-        least = 128 - form.bias  # exponent of the least normal number, as float32 has it
-        values = ", ".join(map(numbers.whole, (form.fraction_bits, least, largest, nan)))
-        return f"coded({names[self.input]} * {numbers.real(1 / self.scale)}, {values})"
+        return _coded(f"{names[self.input]} * {numbers.real(1 / self.scale)}", self.form, numbers)
+
+
+def _coded(number: str, name: str, numbers: PassedNumbers) -> str:
+    """The code of a number in C, in the format of a name."""
+    form = FORMATS[name]
+    assert isinstance(form, FloatFormat)
+    largest, nan = (int(form.encode(np.array(x))) for x in (form.largest, np.nan))
+    least = 128 - form.bias  # exponent of the least normal number, as float32 has it
+    return f"coded({number}, {', '.join(map(numbers.whole, (form.fraction_bits, least, largest, nan)))})"
+
+
+@dataclass(frozen=True)
+class CodedSum(ElementOperator):
+    """output (int8 codes) = code nearest to scale * (max(sum, 0) if relu else sum), sum = left * left_scale + right * right_scale, one
+    of float32, of what codes stand for: all scales are powers of two, and products exact. Zeros lose their signs.
+
+    A residual addition on arrays of floating point, by products with matrices that have the scales on their diagonals.
+
+    Attributes:
+        table: float32 constant [256], what code - 128 stands for.
+        form: of the codes.
+    """
+
+    cost: ClassVar[str] = "encodings"
+    result: ClassVar[str] = "int8_t"
+    alone: ClassVar[bool] = True
+
+    left: View
+    right: View
+    table: View
+    left_scale: float
+    right_scale: float
+    scale: float
+    relu: bool
+    form: InputFormat
+
+    def compute(self, read: Read) -> Array:
+        """See the class."""
+        left, right = (
+            read(self.table)[read(view).astype(np.int16) + 128] * np.float32(scale) + np.float32(0)
+            for view, scale in ((self.left, self.left_scale), (self.right, self.right_scale))
+        )
+        return FloatSums(self.form, 1).codes(left + right, self.relu, self.scale)
+
+    def accesses(self) -> Dependences:
+        """See `IntegerOperator`."""
+        return of_elements(self, "left", "right")
+
+    def expression(self, names: Mapping[View, str], numbers: PassedNumbers) -> str:
+        """See `ElementOperator`."""
+        left, right = (
+            f"({names[self.table]}[{names[view]} + 128] * {numbers.real(scale)} + 0.0f)"
+            for view, scale in ((self.left, self.left_scale), (self.right, self.right_scale))
+        )
+        total = f"{left} + {right}"
+        if self.relu:
+            limits = numbers.double(0.0), numbers.double(math.inf)
+            total = f"unary({list(UNARY).index('clip')}, {total}, {', '.join(limits)})"
+        return _coded(f"(float)({total}) * {numbers.real(self.scale)}", self.form, numbers)
 
 
 @dataclass(frozen=True)
@@ -330,8 +387,8 @@ class FusedElements(IntegerOperator):
 
     @cached_property
     def tables(self) -> frozenset[View]:
-        """Those of `Decoded`."""
-        return frozenset(step.table for step in self.steps if isinstance(step, Decoded))
+        """Those of `Decoded` and `CodedSum`."""
+        return frozenset(step.table for step in self.steps if isinstance(step, Decoded | CodedSum))
 
     @property
     def operands(self) -> tuple[View, ...]:

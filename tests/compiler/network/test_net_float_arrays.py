@@ -16,9 +16,10 @@ from baco.compiler.network.program import NetworkProgram, compile_network
 from baco.compiler.network.quantise import quantise, quantise_inputs
 from baco.compiler.network.quantiser import DEFAULT, Quantiser
 from baco.compiler.network.reference import reference
-from baco.compiler.ops.elements import Coded
+from baco.compiler.ops.elements import Coded, CodedSum
 from baco.compiler.ops.products import Convolution
 from baco.sim.engines.program import run_program
+from baco.workloads.builder import GraphBuilder
 from baco.workloads.encoding import FloatEncoding
 from baco.workloads.network import Network
 from tests.compiler.layers.layer_oracle import KINDS, spread
@@ -154,6 +155,69 @@ def test_the_host_rounds_to_codes(form: str) -> None:
     kept = ~np.isnan(points)
     wanted = np.clip(points[kept], -most, most).astype(KINDS[form]).view(np.int8)
     np.testing.assert_array_equal(codes[kept], wanted)
+
+
+@pytest.mark.parametrize("form", KINDS)
+@pytest.mark.parametrize(
+    ("scales", "relu"), [((1.0, 0.25, 2.0), True), ((0.125, 1.0, 0.5), False), ((1.0, 1.0, 1.0), False)]
+)
+def test_sums_of_codes(form: str, scales: tuple[float, float, float], relu: bool) -> None:
+    """All pairs of numbers: one float32 addition, saturated and rounded once, on the array and by the host core."""
+    machine = (ROOMY if form == ROOMY.input_format else OTHER).replace(name="sums")
+    codes = np.arange(256, dtype=np.uint8)
+    codes = codes[np.isfinite(codes.view(KINDS[form]).astype(np.float32))].view(np.int8)
+    left, right = np.repeat(codes, len(codes)), np.tile(codes, len(codes))
+    numbers = np.arange(-128, 128).astype(np.int8).view(KINDS[form]).astype(np.float32)
+    total = sum(_numbers(form, one) * np.float32(by) for one, by in zip((left, right), scales, strict=False))
+    total = np.where(total == 0, 0, total).astype(np.float64) * scales[2]
+    most = float(ml_dtypes.finfo(KINDS[form]).max)
+    wanted = np.clip(np.maximum(total, 0) if relu else total, -most, most).astype(KINDS[form]).view(np.int8)
+    for accelerator in (
+        machine,
+        machine.replace(features=machine.features.model_copy(update={"accumulator_scale": False})),
+    ):
+        sketch = Sketch(np.random.default_rng(0))
+        views = [
+            sketch.value((len(codes), len(codes)), "input", one.reshape(len(codes), -1))
+            for one in (left, right)
+        ]
+        table = sketch.value((256,), "constant", numbers)
+        sketch.add(
+            CodedSum, sketch.value(views[0].shape, "output"), left=views[0], right=views[1], table=table,
+            left_scale=scales[0], right_scale=scales[1], scale=scales[2], relu=relu, form=form,
+        )  # fmt: skip
+        program = check(sketch, accelerator, check_layers=False)
+        (step,) = program.lowered.steps
+        assert step.accelerator == (accelerator is machine or scales[2] == 1.0)
+        (name,) = (value.name for value in program.network.values.values() if value.role == "output")
+        np.testing.assert_array_equal(reference(program.network, sketch.inputs())[name].ravel(), wanted)
+
+
+def residual(seed: int) -> Network:
+    """Blocks with additions: of what came before, of a convolution of it, of an operand of other magnitude, with ReLUs and without."""
+    r, b = np.random.default_rng(seed), GraphBuilder(f"residual{seed}")
+    channels = int(r.integers(3, 12))
+    x = b.relu(b.conv2d(b.input("x", (1, 3, 6, 5)), channels, 3, padding=1))
+    for _ in range(3):
+        y = b.conv2d(b.relu(b.conv2d(x, channels, 3, padding=1)), channels, 1, bias=True)
+        other = b.conv2d(x, channels, 1) if r.random() < 0.4 else x
+        total = b.add(*((y, other) if r.random() < 0.5 else (other, y)))
+        x = b.relu(total) if r.random() < 0.7 else total
+    b.conv2d(x, 4, 1)
+    return b.build()
+
+
+@pytest.mark.parametrize("seed", seeds(3, of=40))
+def test_residual_networks(seed: int) -> None:
+    machine = (ROOMY, OTHER)[seed % 2]
+    program = run(residual(seed), machine, seed, ("functional", "timed")[seed // 2 % 2])
+    sums = {op.name for op in program.network.operators if isinstance(op, CodedSum)}
+    assert len(sums) == 3
+    assert sums <= {step.operator for step in program.lowered.steps if step.accelerator}
+
+
+def test_residuals_in_rtl() -> None:
+    run(residual(1), ROOMY, engine="rtl")
 
 
 def test_every_tile_gives_the_same() -> None:
