@@ -2,8 +2,8 @@
 
 The flow is Yosys' own `synth` up to its fine-grained part, then ABC on each module for a given delay. Modules keep their
 borders: an array of 256 elements is one row mapped and counted sixteen times. Memories stay apart (`MEMORY`): they are
-macros in silicon. What a module maps to depends on its own text alone, so that designs which share modules share the work,
-and a run that was stopped goes on where it was.
+macros in silicon. What a module maps to depends on its own text alone, without names of modules, which hold their parameters: so
+designs that share logic share the work, and a run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -72,12 +72,15 @@ _MAP_UNBUFFERED = _MAP.replace(
 _FEWEST = 3
 _TASK = "synthesis"
 #: Of the form of what `_front` writes, and of what `trim` writes.
-_READ = "2"
+_READ = "3"
 _TRIMMED = "1"
 _HINT = "try a smaller array"
 #: Names that Yosys makes up hold numbers that count over the whole design. Those of nets and cells count in their module once
 #: they are enumerated, which makes public names of them.
 _ENUMERATED, _PRIVATE = "\\$made", "$made"
+#: What a module and those inside it are called while they are mapped, the latter with their place among them.
+_ITSELF, _INSIDE = "mapped_itself", "mapped_inside_"
+_PARAMETERS = re.compile(r"^  parameter \\\S+.*\n", re.MULTILINE)
 _MADE_UP = re.compile(r"\$[\w./:$\\-]*\$\d+[\w$.]*(?:\[\d+:\d+\]\$\d+)?")
 _SOURCE = re.compile(r"^\s*attribute \\src .*\n", re.MULTILINE)
 
@@ -189,7 +192,7 @@ def map_design(
         _key("front", yosys, verilog, top, _FRONT, _READ),
         lambda folder: _front(verilog, top, folder, limit_s),
     )
-    names: dict[str, str] = json.loads((front / "modules.json").read_text(encoding="utf-8"))
+    fronts: dict[str, dict[str, Any]] = json.loads((front / "modules.json").read_text(encoding="utf-8"))
     cells = kept.entry(_key("cells", library.digest, _TRIMMED), lambda folder: trim(library.files, folder))
     gates, registers = (sorted(cells.glob(name.format("*"))) for name in (GATES, REGISTERS))
     jobs: dict[str, tuple[str, str]] = {}
@@ -200,8 +203,8 @@ def map_design(
             return _MAP_FAST, _MAP_FAST_OTHERWISE if buffered else _MAP_UNBUFFERED
         return (_MAP if buffered else _MAP_UNBUFFERED,)
 
-    for name, file in names.items():
-        text = gzip.decompress((front / file).read_bytes()).decode()
+    for name, one in fronts.items():
+        text = gzip.decompress((front / one["file"]).read_bytes()).decode()
         jobs[name] = (
             _key("gates", yosys, _without_numbers(text), library.digest, f"{period_ps:.0f}", *flows(name)),
             text,
@@ -219,7 +222,7 @@ def map_design(
             ]
             entry = kept.entry(key, lambda folder: _map(name, text, scripts, folder, limit_s))
             content = json.loads(gzip.decompress((entry / "mapped.json.gz").read_bytes()))
-            known[name, key] = _module(name, content)
+            known[name, key] = _module(name, content, fronts[name]["inside"])
 
         # large modules first, or the last one would run alone
         order = sorted(jobs, key=lambda name: -len(jobs[name][1]))
@@ -283,18 +286,34 @@ def _front(verilog: str, top: str, folder: Path, limit_s: float) -> None:
             for name in ("design", "ports")
         )
     memories = {name: _bank(one) for name, one in ports.items() if MEMORY in (source_name(name), name)}
-    names = {
-        name: f"m{number}.il.gz"
-        for number, name in enumerate(module for module in ports if module not in memories)
-    }
-    for name, file in names.items():
-        inside = dict.fromkeys(re.findall(r"^  cell \\?(\S+) ", texts[name], re.MULTILINE))
-        parts = [f"attribute \\blackbox 1\n{boxes[kind]}" for kind in inside if kind in boxes]
-        (folder / file).write_bytes(gzip.compress("".join([texts[name], *parts]).encode(), mtime=0))
-    tops = [name for name in names if name == top or source_name(name) == top]
-    (folder / "modules.json").write_text(json.dumps(names), encoding="utf-8")
+    fronts: dict[str, dict[str, Any]] = {}
+    for name in ports:
+        if name in memories:
+            continue
+        kinds = dict.fromkeys(re.findall(r"^  cell \\?(\S+) ", texts[name], re.MULTILINE))
+        inside = [kind for kind in kinds if kind in boxes]
+        parts = [f"attribute \\blackbox 1\n{boxes[kind]}" for kind in inside]
+        fronts[name] = {"file": f"m{len(fronts)}.il.gz", "inside": inside}
+        text = _anonymous("".join([texts[name], *parts]), name, inside)
+        (folder / fronts[name]["file"]).write_bytes(gzip.compress(text.encode(), mtime=0))
+    tops = [name for name in fronts if name == top or source_name(name) == top]
+    (folder / "modules.json").write_text(json.dumps(fronts), encoding="utf-8")
     design = {"top": tops[0], "memories": memories, "creator": creator}
     (folder / "design.json").write_text(json.dumps(design), encoding="utf-8")
+
+
+def _anonymous(text: str, name: str, inside: Sequence[str]) -> str:
+    """A module and the ports of those inside it without their names and parameters, which their logic has no need of."""
+    names = {name: _ITSELF} | {kind: f"{_INSIDE}{place}" for place, kind in enumerate(inside)}
+    renamed = re.sub(
+        r"^(module |  cell )(\S+)",
+        lambda match: (
+            f"{match[1]}\\{names[kind]}" if (kind := match[2].removeprefix("\\")) in names else match[0]
+        ),
+        text,
+        flags=re.MULTILINE,
+    )
+    return _PARAMETERS.sub("", renamed)
 
 
 def _bank(content: dict[str, Any]) -> dict[str, int]:
@@ -336,8 +355,8 @@ def _map(name: str, text: str, scripts: Sequence[str], folder: Path, limit_s: fl
     (folder / "mapped.json.gz").write_bytes(packed)
 
 
-def _module(name: str, content: dict[str, Any]) -> NetlistModule:
-    """A module of Yosys' JSON."""
+def _module(name: str, content: dict[str, Any], inside: Sequence[str]) -> NetlistModule:
+    """A module of Yosys' JSON, with the modules inside it as they are called."""
     # those with the attribute are the ports of what is inside
     (module,) = [record for record in content["modules"].values() if "blackbox" not in record["attributes"]]
     numbers: dict[int, int] = {}
@@ -349,8 +368,13 @@ def _module(name: str, content: dict[str, Any]) -> NetlistModule:
         ]
 
     ports = {port: (record["direction"], nets(record["bits"])) for port, record in module["ports"].items()}
+    kinds = {f"{_INSIDE}{place}": kind for place, kind in enumerate(inside)}
     instances = tuple(
-        CellInstance(cell, record["type"], {pin: nets(bits) for pin, bits in record["connections"].items()})
+        CellInstance(
+            cell,
+            kinds.get(record["type"], record["type"]),
+            {pin: nets(bits) for pin, bits in record["connections"].items()},
+        )
         for cell, record in module["cells"].items()
     )
     named: dict[int, str] = {}
