@@ -3,15 +3,16 @@
 // that their bursts ask for, nothing is unknown. Says what is broken, in which cycle, and then `broken` is 1.
 module axi4_checks #(
     parameter ADDR_BITS = 40,
-    parameter DMA_BITS = 128
+    parameter DMA_BITS = 128,
+    parameter S_BITS = 12                  // of addresses of registers
 ) (
     input wire aclk,
     input wire aresetn,
     output reg broken,
-    input wire s_awvalid, input wire s_awready, input wire [11:0] s_awaddr,
+    input wire s_awvalid, input wire s_awready, input wire [S_BITS-1:0] s_awaddr,
     input wire s_wvalid, input wire s_wready, input wire [31:0] s_wdata, input wire [3:0] s_wstrb,
     input wire s_bvalid, input wire s_bready, input wire [1:0] s_bresp,
-    input wire s_arvalid, input wire s_arready, input wire [11:0] s_araddr,
+    input wire s_arvalid, input wire s_arready, input wire [S_BITS-1:0] s_araddr,
     input wire s_rvalid, input wire s_rready, input wire [31:0] s_rdata, input wire [1:0] s_rresp,
     input wire m_awvalid, input wire m_awready, input wire [ADDR_BITS-1:0] m_awaddr, input wire [7:0] m_awlen,
     input wire [2:0] m_awsize, input wire [1:0] m_awburst,
@@ -41,7 +42,7 @@ module axi4_checks #(
   reg [DMA_BITS+BEAT:0] was_w;
   reg [1:0] was_b;
   reg [DMA_BITS+2:0] was_r;
-  reg [11:0] was_s_aw, was_s_ar;
+  reg [S_BITS-1:0] was_s_aw, was_s_ar;
   reg [35:0] was_s_w;
   reg [1:0] was_s_b;
   reg [33:0] was_s_r;

@@ -13,7 +13,11 @@ from importlib import resources
 from baco.accel.bus import BUS_TOPS, Bus
 from baco.accel.config import Accelerator
 from baco.accel.isa import Command, gives_result
+from baco.accel.system import System
 from baco.accel.verilog.generate import CONFIG_FILE, verilog
+from baco.accel.verilog.source import module_ports
+from baco.accel.verilog.system import system_top, system_verilog
+from baco.accel.verilog.system_bus import SYSTEM_BUS_TOP, select_bits
 
 #: Kinds of steps, as in testbench.v.
 _COMMAND, _RESULT, _FENCE = 0, 1, 2
@@ -21,7 +25,10 @@ _COMMAND, _RESULT, _FENCE = 0, 1, 2
 _LINE = 32
 _SOURCES = ("testbench.v", "clock.v", "main.cpp")
 #: Beside them where the accelerator is on a bus.
-_BUS_SOURCES: dict[Bus, tuple[str, ...]] = {"rocc": (), "axi4": ("axi4_bench.v", "axi4_checks.v")}
+_BUS_SOURCES: dict[Bus, tuple[str, ...]] = {
+    "rocc": (),
+    "axi4": ("axi4_bench.v", "axi4_chance.v", "axi4_driver.v", "axi4_port.v", "axi4_checks.v"),
+}
 _MAKEFILE = """\
 # make icarus, or make verilator; SEED=N draws other waits of main memory{more}
 SEED ?= 1
@@ -110,15 +117,164 @@ def _step(step: Command | None) -> int:
     )
 
 
-def behind_axi4(accelerator: Accelerator) -> str:
-    """Verilog with the ports of `baco_accelerator`, in which everything goes over AXI4 to the accelerator and from it.
+def behind_axi4(machine: Accelerator | System) -> str:
+    """Verilog with the ports of `baco_accelerator`, or `baco_system`, in which everything goes over AXI4 to the accelerators and from them.
 
     For simulators that know those ports: registers, bursts and waits as in the test of a package, with its checks of the
     protocol. Raises InfeasibleError as `baco.accel.verilog.generate.check_rtl`.
     """
     folder = resources.files("baco.accel.package")
     beside = [(folder / name).read_text(encoding="utf-8") for name in _BUS_SOURCES["axi4"]]
-    text = "\n".join([verilog(accelerator, bus="axi4"), *beside])
+    if isinstance(machine, System):
+        beside = [*beside[1:], (folder / "axi4_join.v").read_text(encoding="utf-8")]
+        text = "\n".join([_system_bench(machine), system_verilog(machine, bus="axi4"), *beside])
+        return re.sub(r"^`include.*\n", "", text, flags=re.M)
+    text = "\n".join([verilog(machine, bus="axi4"), *beside])
     text = re.sub(r"^`include.*\n", "", text, flags=re.M)
     text = re.sub(rf"\b{BUS_TOPS['rocc']}\b", "baco_accelerator_on_bus", text)
     return text.replace("module axi4_bench ", f"module {BUS_TOPS['rocc']} ")
+
+
+def _system_bench(system: System) -> str:
+    """The module `baco_system` around `baco_system_axi4`."""
+    count, select, bits = len(system.accelerators), select_bits(system), system.accelerators[0].dma_bits
+    inside = system_top(system)
+    head = inside[: inside.index(");") + 2]
+    lines = [head, "  wire [31:0] chance, errors;", "  wire [7:0] go;", "  wire broken;"]
+    lines.append(f"  wire [{count - 1}:0] irq, forgotten;")
+    stirs = "rd_req_ready === 1'b1, wr_req_ready === 1'b1, rd_resp_valid === 1'b1, wr_ack_valid === 1'b1"
+    lines.append(
+        f"  axi4_chance random (.clock(clock), .stirs({{{stirs}}}), .forgotten(|forgotten), .chance(chance), .errors(errors), .go(go));"
+    )
+    # the registers' port
+    names = (
+        "awvalid",
+        "awready",
+        "wvalid",
+        "wready",
+        "bvalid",
+        "bready",
+        "arvalid",
+        "arready",
+        "rvalid",
+        "rready",
+    )
+    lines += [f"  wire {name};" for name in names] + [
+        f"  wire [{count - 1}:0] unit_{name};" for name in names
+    ]
+    lines += [f"  wire [{count * 12 - 1}:0] unit_address;", f"  wire [{count * 32 - 1}:0] unit_data;"]
+    lines += [
+        f"  wire [{select + 11}:0] address;",
+        "  wire [31:0] wdata, rdata;",
+        "  wire [1:0] bresp, rresp;",
+    ]
+    both = ", ".join(f".{name}({name}), .unit_{name}(unit_{name})" for name in names)
+    lines.append(
+        f"  axi4_join #(.UNITS({count}), .SELECT_BITS({select})) join_ (.clock(clock), .reset(reset), {both},"
+        " .unit_address(unit_address), .unit_data(unit_data), .wdata(wdata), .address(address));"
+    )
+    talk: tuple[str, ...] = (
+        "cmd_valid",
+        "cmd_ready",
+        "cmd_funct",
+        "cmd_rd",
+        "cmd_xd",
+        "cmd_rs1",
+        "cmd_rs2",
+        "resp_valid",
+        "resp_ready",
+    )
+    talk += (
+        "resp_rd",
+        "resp_data",
+        "busy",
+        "error_valid",
+        "error_code",
+        "error_funct",
+        "error_rs1",
+        "error_rs2",
+    )
+    numbers = [number for number, unit in enumerate(system.units) if unit.accelerator is not None]
+    for at, (number, machine) in enumerate(zip(numbers, system.accelerators, strict=True)):
+        pins = [f".{name}(unit{number}_{name})" for name in talk]
+        pins += [f".{name}(unit_{name}[{at}])" for name in names if not name.startswith(("ar", "r"))]
+        pins += [f".arvalid(unit_arvalid[{at}]), .s_arready(unit_arready[{at}])"]
+        pins += [
+            f".s_rvalid(unit_rvalid[{at}]), .s_rready(unit_rready[{at}]), .s_rdata(rdata), .s_rresp(rresp)"
+        ]
+        pins += [f".address(unit_address[{at * 12} +: 12]), .data(unit_data[{at * 32} +: 32]), .bresp(bresp)"]
+        lines.append(
+            f"  axi4_driver #(.HASH(64'h{machine.config_hash})) driver{at} (.clock(clock), .reset(reset), .chance(chance), .go(go[3:0]),"
+            f" .broken(broken), .restart(1'b0), .forgotten(forgotten[{at}]), .irq(irq[{at}]),\n      {', '.join(pins)});"
+        )
+        events = [name for name in _ports_of(head) if name.startswith(f"unit{number}_event_")]
+        lines += [f"  assign {name} = bus.unit{number}.{name.partition('_')[2]};" for name in events]
+    # main memory
+    widths = {
+        "awaddr": 40,
+        "araddr": 40,
+        "awlen": 8,
+        "arlen": 8,
+        "awsize": 3,
+        "arsize": 3,
+        "awburst": 2,
+        "arburst": 2,
+    }
+    widths |= {"wdata": bits, "rdata": bits, "wstrb": bits // 8, "bresp": 2, "rresp": 2}
+    manager: tuple[str, ...] = (
+        "awvalid",
+        "awready",
+        "awaddr",
+        "awlen",
+        "awsize",
+        "awburst",
+        "wvalid",
+        "wready",
+        "wdata",
+        "wstrb",
+        "wlast",
+    )
+    manager += (
+        "bvalid",
+        "bready",
+        "bresp",
+        "arvalid",
+        "arready",
+        "araddr",
+        "arlen",
+        "arsize",
+        "arburst",
+        "rvalid",
+        "rready",
+    )
+    manager += ("rdata", "rresp", "rlast")
+    lines += [f"  wire [{widths.get(name, 1) - 1}:0] m_{name};" for name in manager]
+    lite = {"awaddr": "address", "araddr": "address", "wdata": "wdata", "wstrb": "4'hf", "rdata": "rdata"}
+    lite |= {name: name for name in (*names, "bresp", "rresp")}
+    pins = [f".s_axi_{name}({signal})" for name, signal in lite.items()]
+    pins += [f".m_axi_{name}(m_{name})" for name in manager] + [".s_axi_awprot(3'd0), .s_axi_arprot(3'd0)"]
+    pins += [".m_axi_bid(1'b0), .m_axi_rid(1'b0)"]
+    unused = ("awid", "awlock", "awcache", "awprot", "awqos", "arid", "arlock", "arcache", "arprot", "arqos")
+    pins += [f".m_axi_{name}()" for name in unused]
+    lines.append(
+        f"  {SYSTEM_BUS_TOP} bus (.aclk(clock), .aresetn(!reset), .irq(irq),\n      {', '.join(pins)});"
+    )
+    pins = [f".s_{name}({signal})" for name, signal in lite.items()] + [
+        f".m_{name}(m_{name})" for name in manager
+    ]
+    lines.append(
+        f"  axi4_checks #(.ADDR_BITS(40), .DMA_BITS({bits}), .S_BITS({select + 12})) checks (.aclk(clock), .aresetn(!reset), .broken(broken),"
+        f"\n      {', '.join(pins)});"
+    )
+    memory = [name for name in _ports_of(head) if name.startswith(("rd_", "wr_"))]
+    pins = [f".m_{name}(m_{name})" for name in manager if not name.endswith(("size", "burst"))]
+    pins += [f".{name}({name})" for name in memory]
+    lines.append(
+        f"  axi4_port #(.BITS({bits})) port (.clock(clock), .reset(reset), .chance(chance), .go(go[7:3]), .errors(errors),"
+        f"\n      {', '.join(pins)});"
+    )
+    return "\n".join([*lines, "endmodule", ""])
+
+
+def _ports_of(head: str) -> list[str]:
+    return [port.name for port in module_ports(head)]

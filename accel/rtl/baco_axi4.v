@@ -72,7 +72,7 @@ module baco_axi4 #(
     input wire [1:0] m_axi_rresp,
     input wire m_axi_rlast
 );
-  wire bus_idle, command_taken;
+  wire bus_idle;
   wire halted;                                       // the accelerator is cut off from the bus, or in reset
   wire restart;                                      // the accelerator and what it left behind are reset
   wire reset = !aresetn || restart;
@@ -85,38 +85,21 @@ module baco_axi4 #(
   wire [3:0] error_code;
   wire [6:0] error_funct;
   wire [63:0] error_rs1, error_rs2;
-  // the first error of main memory since the last one was forgotten
-  reg bus_error, bus_error_write;
-  reg [1:0] bus_error_response;
-  reg [ADDR_BITS-1:0] bus_error_address;
-  wire bus_forget;
-
-  // ---------------------------------------------------------------- commands wait here
-  wire queued, queue_space;
-  wire [6:0] new_funct;
-  wire [4:0] new_rd;
-  wire new_xd;
-  wire [63:0] new_rs1, new_rs2;
-  wire new_valid;
-  baco_fifo #(.WIDTH(141), .DEPTH(COMMAND_QUEUE)) queue (
-      .clock(aclk), .reset(reset), .in_valid(new_valid && !halted), .in_ready(queue_space),
-      .in_data({new_funct, new_rd, new_xd, new_rs1, new_rs2}), .out_valid(queued), .out_ready(cmd_ready && !halted),
-      .out_data({cmd_funct, cmd_rd, cmd_xd, cmd_rs1, cmd_rs2}));
-  assign cmd_valid = queued && !halted;
-  assign command_taken = cmd_valid && cmd_ready;
-
-  baco_axi4_registers #(.ADDR_BITS(ADDR_BITS), .COMMAND_QUEUE(COMMAND_QUEUE)) registers (
+  wire read_error, write_error;
+  wire [1:0] read_response, write_response;
+  wire [ADDR_BITS-1:0] read_address, write_address;
+  baco_axi4_commands #(.ADDR_BITS(ADDR_BITS), .COMMAND_QUEUE(COMMAND_QUEUE)) commands (
       .clock(aclk), .reset(!aresetn), .irq(irq),
       .awvalid(s_axi_awvalid), .awready(s_axi_awready), .awaddr(s_axi_awaddr), .wvalid(s_axi_wvalid), .wready(s_axi_wready),
       .wdata(s_axi_wdata), .wstrb(s_axi_wstrb), .bvalid(s_axi_bvalid), .bready(s_axi_bready), .bresp(s_axi_bresp),
       .arvalid(s_axi_arvalid), .arready(s_axi_arready), .araddr(s_axi_araddr), .rvalid(s_axi_rvalid), .rready(s_axi_rready),
       .rdata(s_axi_rdata), .rresp(s_axi_rresp),
-      .new_valid(new_valid), .new_ready(queue_space && !halted), .new_funct(new_funct), .new_rd(new_rd), .new_xd(new_xd),
-      .new_rs1(new_rs1), .new_rs2(new_rs2), .command_taken(command_taken), .working(queued || accelerator_busy),
-      .resp_valid(resp_valid), .resp_ready(resp_ready), .resp_rd(resp_rd), .resp_data(resp_data),
-      .error_valid(error_valid), .error_code(error_code), .error_funct(error_funct), .error_rs1(error_rs1),
-      .error_rs2(error_rs2), .bus_error(bus_error), .bus_error_write(bus_error_write),
-      .bus_error_response(bus_error_response), .bus_error_address(bus_error_address), .bus_forget(bus_forget),
+      .cmd_valid(cmd_valid), .cmd_ready(cmd_ready), .cmd_funct(cmd_funct), .cmd_rd(cmd_rd), .cmd_xd(cmd_xd),
+      .cmd_rs1(cmd_rs1), .cmd_rs2(cmd_rs2), .resp_valid(resp_valid), .resp_ready(resp_ready), .resp_rd(resp_rd),
+      .resp_data(resp_data), .busy(accelerator_busy), .error_valid(error_valid), .error_code(error_code),
+      .error_funct(error_funct), .error_rs1(error_rs1), .error_rs2(error_rs2),
+      .read_error(read_error), .read_response(read_response), .read_address(read_address),
+      .write_error(write_error), .write_response(write_response), .write_address(write_address),
       .bus_idle(bus_idle), .halted(halted), .restart(restart));
 
   // ---------------------------------------------------------------- the accelerator and its memory
@@ -142,51 +125,21 @@ module baco_axi4 #(
       .event_st_issue(), .event_st_issue_id(), .event_st_done(), .event_st_done_id(), .event_loops(), .event_units());
   // verilator lint_on PINCONNECTEMPTY
 
-  wire reads_idle, writes_idle, read_error, write_error;
-  wire [1:0] read_response, write_response;
-  wire [ADDR_BITS-1:0] read_error_address, write_error_address;
-  baco_axi4_reads #(.ADDR_BITS(ADDR_BITS), .DMA_BITS(DMA_BITS), .REQUESTS(DMA_REQUESTS)) reads (
-      .clock(aclk), .reset(reset), .halted(halted), .idle(reads_idle),
-      .req_valid(rd_req_valid), .req_ready(rd_req_ready), .req_addr(rd_req_addr), .req_size(rd_req_size),
-      .resp_valid(rd_resp_valid), .resp_ready(rd_resp_ready), .resp_data(rd_resp_data),
-      .arvalid(m_axi_arvalid), .arready(m_axi_arready), .araddr(m_axi_araddr), .arlen(m_axi_arlen),
-      .rvalid(m_axi_rvalid), .rready(m_axi_rready), .rdata(m_axi_rdata), .rresp(m_axi_rresp), .rlast(m_axi_rlast),
-      .error(read_error), .error_response(read_response), .error_address(read_error_address));
-  baco_axi4_writes #(.ADDR_BITS(ADDR_BITS), .DMA_BITS(DMA_BITS)) writes (
-      .clock(aclk), .reset(reset), .halted(halted), .idle(writes_idle),
-      .req_valid(wr_req_valid), .req_ready(wr_req_ready), .req_addr(wr_req_addr), .req_data(wr_req_data),
-      .req_mask(wr_req_mask), .ack_valid(wr_ack_valid),
-      .awvalid(m_axi_awvalid), .awready(m_axi_awready), .awaddr(m_axi_awaddr), .awlen(m_axi_awlen),
-      .wvalid(m_axi_wvalid), .wready(m_axi_wready), .wdata(m_axi_wdata), .wstrb(m_axi_wstrb), .wlast(m_axi_wlast),
-      .bvalid(m_axi_bvalid), .bready(m_axi_bready), .bresp(m_axi_bresp),
-      .error(write_error), .error_response(write_response), .error_address(write_error_address));
-  assign bus_idle = reads_idle && writes_idle;
-
-  always @(posedge aclk)
-    if (!aresetn || bus_forget) bus_error <= 1'b0;
-    else if (!bus_error && (read_error || write_error)) begin
-      bus_error <= 1'b1;
-      bus_error_write <= !read_error;
-      bus_error_response <= read_error ? read_response : write_response;
-      bus_error_address <= read_error ? read_error_address : write_error_address;
-    end
-
-  // What is the same for every burst: whole beats, increasing addresses, data that may be buffered and merged (normal memory,
-  // not cached), unprivileged, secure.
-  localparam [31:0] BEAT_LOG = $clog2(DMA_BITS / 8);
-  assign m_axi_awid = 1'b0;
-  assign m_axi_awsize = BEAT_LOG[2:0];
-  assign m_axi_awburst = 2'b01;
-  assign m_axi_awlock = 1'b0;
-  assign m_axi_awcache = 4'b0011;
-  assign m_axi_awprot = 3'b000;
-  assign m_axi_awqos = 4'b0000;
-  assign m_axi_arid = 1'b0;
-  assign m_axi_arsize = BEAT_LOG[2:0];
-  assign m_axi_arburst = 2'b01;
-  assign m_axi_arlock = 1'b0;
-  assign m_axi_arcache = 4'b0011;
-  assign m_axi_arprot = 3'b000;
-  assign m_axi_arqos = 4'b0000;
-  wire _unused = &{1'b0, s_axi_awprot, s_axi_arprot, m_axi_bid, m_axi_rid};
+  wire [1:0] _unused_tags;
+  baco_axi4_memory #(.ADDR_BITS(ADDR_BITS), .DMA_BITS(DMA_BITS), .REQUESTS(DMA_REQUESTS)) memory (
+      .clock(aclk), .reset(reset), .halted(halted), .idle(bus_idle),
+      .rd_req_valid(rd_req_valid), .rd_req_ready(rd_req_ready), .rd_req_addr(rd_req_addr), .rd_req_size(rd_req_size),
+      .rd_req_tag(1'b0), .rd_resp_valid(rd_resp_valid), .rd_resp_ready(rd_resp_ready), .rd_resp_data(rd_resp_data),
+      .wr_req_valid(wr_req_valid), .wr_req_ready(wr_req_ready), .wr_req_addr(wr_req_addr), .wr_req_data(wr_req_data),
+      .wr_req_mask(wr_req_mask), .wr_req_tag(1'b0), .wr_ack_valid(wr_ack_valid),
+      .read_error(read_error), .read_response(read_response), .read_address(read_address), .read_tag(_unused_tags[0]),
+      .write_error(write_error), .write_response(write_response), .write_address(write_address), .write_tag(_unused_tags[1]),
+      .awvalid(m_axi_awvalid), .awready(m_axi_awready), .awid(m_axi_awid), .awaddr(m_axi_awaddr), .awlen(m_axi_awlen),
+      .awsize(m_axi_awsize), .awburst(m_axi_awburst), .awlock(m_axi_awlock), .awcache(m_axi_awcache), .awprot(m_axi_awprot),
+      .awqos(m_axi_awqos), .wvalid(m_axi_wvalid), .wready(m_axi_wready), .wdata(m_axi_wdata), .wstrb(m_axi_wstrb),
+      .wlast(m_axi_wlast), .bvalid(m_axi_bvalid), .bready(m_axi_bready), .bresp(m_axi_bresp), .arvalid(m_axi_arvalid),
+      .arready(m_axi_arready), .arid(m_axi_arid), .araddr(m_axi_araddr), .arlen(m_axi_arlen), .arsize(m_axi_arsize),
+      .arburst(m_axi_arburst), .arlock(m_axi_arlock), .arcache(m_axi_arcache), .arprot(m_axi_arprot), .arqos(m_axi_arqos),
+      .rvalid(m_axi_rvalid), .rready(m_axi_rready), .rdata(m_axi_rdata), .rresp(m_axi_rresp), .rlast(m_axi_rlast));
+  wire _unused = &{1'b0, s_axi_awprot, s_axi_arprot, m_axi_bid, m_axi_rid, _unused_tags};
 endmodule

@@ -3,7 +3,8 @@
 module baco_axi4_reads #(
     parameter ADDR_BITS = 40,
     parameter DMA_BITS = 128,
-    parameter REQUESTS = 16              // bursts in flight
+    parameter REQUESTS = 16,             // bursts in flight
+    parameter TAG_BITS = 1
 ) (
     input wire clock,
     input wire reset,
@@ -14,6 +15,7 @@ module baco_axi4_reads #(
     output wire req_ready,
     input wire [ADDR_BITS-1:0] req_addr,
     input wire [2:0] req_size,           // log2 of the bytes
+    input wire [TAG_BITS-1:0] req_tag,   // who asks
     output wire resp_valid,
     input wire resp_ready,
     output wire [DMA_BITS-1:0] resp_data,
@@ -29,7 +31,8 @@ module baco_axi4_reads #(
     input wire rlast,
     output wire error,                   // a beat of a burst came with an error
     output wire [1:0] error_response,
-    output wire [ADDR_BITS-1:0] error_address  // of its burst
+    output wire [ADDR_BITS-1:0] error_address,  // of its burst
+    output wire [TAG_BITS-1:0] error_tag
 );
   localparam [31:0] BEAT_LOG = $clog2(DMA_BITS / 8);
 
@@ -42,12 +45,12 @@ module baco_axi4_reads #(
       .clock(clock), .reset(reset), .in_valid(accepted), .in_ready(address_space), .in_data({req_addr, beats - 8'd1}),
       .out_valid(arvalid), .out_ready(arready), .out_data({araddr, arlen}));
 
-  // where the bursts in flight begin, for errors
+  // where the bursts in flight begin and who asked for them, for errors
   wire under_way;
   wire beat = rvalid && rready;
-  baco_fifo #(.WIDTH(ADDR_BITS), .DEPTH(REQUESTS)) bursts (
-      .clock(clock), .reset(reset), .in_valid(accepted), .in_ready(burst_space), .in_data(req_addr),
-      .out_valid(under_way), .out_ready(beat && rlast), .out_data(error_address));
+  baco_fifo #(.WIDTH(TAG_BITS + ADDR_BITS), .DEPTH(REQUESTS)) bursts (
+      .clock(clock), .reset(reset), .in_valid(accepted), .in_ready(burst_space), .in_data({req_tag, req_addr}),
+      .out_valid(under_way), .out_ready(beat && rlast), .out_data({error_tag, error_address}));
 
   wire resp_full;
   baco_fifo #(.WIDTH(DMA_BITS), .DEPTH(2)) answers (

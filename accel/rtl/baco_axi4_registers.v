@@ -3,7 +3,8 @@
 // An address and data are held until both are there; a write of COMMAND is answered when the command has a place in the queue.
 module baco_axi4_registers #(
     parameter ADDR_BITS = 40,
-    parameter COMMAND_QUEUE = 16
+    parameter COMMAND_QUEUE = 16,
+    parameter [63:0] HASH = 64'd0        // of the configuration
 ) (
     input wire clock,
     input wire reset,                    // of all of it, not by software
@@ -174,7 +175,6 @@ module baco_axi4_registers #(
       `BACO_AXI_BUS_ADDRESS_HIGH: shown = failed_at[63:32];
       default: shown = 32'd0;
     endcase
-  localparam [63:0] HASH = `BACO_AXI_CONFIGURATION;
   assign arready = !rvalid;
   assign rresp = OKAY;
   always @(posedge clock)

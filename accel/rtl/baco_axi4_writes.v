@@ -5,7 +5,8 @@ module baco_axi4_writes #(
     parameter ADDR_BITS = 40,
     parameter DMA_BITS = 128,
     parameter BEATS = 32,                // beats that wait for their burst
-    parameter BURSTS = 8                 // bursts in flight
+    parameter BURSTS = 8,                // bursts in flight
+    parameter TAG_BITS = 1
 ) (
     input wire clock,
     input wire reset,
@@ -17,6 +18,7 @@ module baco_axi4_writes #(
     input wire [ADDR_BITS-1:0] req_addr,
     input wire [DMA_BITS-1:0] req_data,
     input wire [DMA_BITS/8-1:0] req_mask,
+    input wire [TAG_BITS-1:0] req_tag,   // whose: a burst has one
     output wire ack_valid,
     // AXI4
     output wire awvalid,
@@ -33,7 +35,8 @@ module baco_axi4_writes #(
     input wire [1:0] bresp,
     output wire error,                   // a burst ended with an error
     output wire [1:0] error_response,
-    output wire [ADDR_BITS-1:0] error_address  // of its first beat
+    output wire [ADDR_BITS-1:0] error_address,  // of its first beat
+    output wire [TAG_BITS-1:0] error_tag
 );
   localparam BEAT = DMA_BITS / 8;
   localparam [31:0] BEAT_BYTES = BEAT;
@@ -46,12 +49,14 @@ module baco_axi4_writes #(
   reg [ADDR_BITS-1:0] start, next;
   reg [3:0] length;                      // beats so far, less one
   reg [1:0] waited;
+  reg [TAG_BITS-1:0] tag;
 
   wire beat_space, burst_space, answer_space, address_space;
   wire burst_spaces = burst_space && answer_space && address_space;
   assign req_ready = beat_space && burst_spaces && !halted;
   wire beat = req_valid && req_ready;
-  wire joins = open && req_addr == next && length != LONGEST && req_addr[11:0] != 12'd0;
+  wire joins = open && req_addr == next && length != LONGEST && req_addr[11:0] != 12'd0 &&
+               req_tag == tag;
   wire late = open && !beat && (waited == PATIENCE || halted) && burst_spaces;
   wire closes = (beat && open && !joins) || late;
 
@@ -63,7 +68,7 @@ module baco_axi4_writes #(
       next <= req_addr + STEP;
       waited <= 2'd0;
       length <= joins ? length + 4'd1 : 4'd0;
-      if (!joins) start <= req_addr;
+      if (!joins) {tag, start} <= {req_tag, req_addr};
     end else if (waited != PATIENCE) waited <= waited + 2'd1;
   end
 
@@ -92,9 +97,9 @@ module baco_axi4_writes #(
   wire answer_due;
   wire [3:0] answered;                   // beats of the burst, less one
   reg [8:0] acknowledged;                // beats whose acknowledgement is due
-  baco_fifo #(.WIDTH(ADDR_BITS + 4), .DEPTH(BURSTS)) answers (
-      .clock(clock), .reset(reset), .in_valid(closes), .in_ready(answer_space), .in_data({start, length}),
-      .out_valid(answer_due), .out_ready(bvalid && bready), .out_data({error_address, answered}));
+  baco_fifo #(.WIDTH(TAG_BITS + ADDR_BITS + 4), .DEPTH(BURSTS)) answers (
+      .clock(clock), .reset(reset), .in_valid(closes), .in_ready(answer_space), .in_data({tag, start, length}),
+      .out_valid(answer_due), .out_ready(bvalid && bready), .out_data({error_tag, error_address, answered}));
   assign bready = !acknowledged[8];      // never so many
   assign ack_valid = acknowledged != 9'd0 && !halted;
   always @(posedge clock)

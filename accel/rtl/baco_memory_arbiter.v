@@ -33,6 +33,7 @@ module baco_memory_arbiter #(
     input wire rd_req_ready,
     output reg [ADDR_BITS-1:0] rd_req_addr,
     output reg [2:0] rd_req_size,
+    output wire [UNITS-1:0] rd_req_unit, // who asks, its bit
     input wire rd_resp_valid,
     output wire rd_resp_ready,
     input wire [DMA_BITS-1:0] rd_resp_data,
@@ -41,6 +42,7 @@ module baco_memory_arbiter #(
     output reg [ADDR_BITS-1:0] wr_req_addr,
     output reg [DMA_BITS-1:0] wr_req_data,
     output reg [DMA_BITS/8-1:0] wr_req_mask,
+    output wire [UNITS-1:0] wr_req_unit,
     input wire wr_ack_valid
 );
   localparam [31:0] BEAT = DMA_BITS / 8;
@@ -57,6 +59,7 @@ module baco_memory_arbiter #(
   baco_arbiter #(.UNITS(UNITS)) readers (
       .clock(clock), .reset(reset), .waiting(unit_rd_req_valid), .goes_on(1'b0), .accepted(read_goes),
       .last(_unused_last_reader), .grant(reader));
+  assign rd_req_unit = reader;
   assign rd_req_valid = reader != {UNITS{1'b0}} && read_space;
   assign unit_rd_req_ready = reader & {UNITS{rd_req_ready && read_space}};
   always @* begin
@@ -97,6 +100,7 @@ module baco_memory_arbiter #(
   baco_arbiter #(.UNITS(UNITS)) writers (
       .clock(clock), .reset(reset), .waiting(unit_wr_req_valid), .goes_on(follows), .accepted(write_goes),
       .last(last_writer), .grant(writer));
+  assign wr_req_unit = writer;
   assign wr_req_valid = writer != {UNITS{1'b0}} && write_space;
   assign unit_wr_req_ready = writer & {UNITS{wr_req_ready && write_space}};
   always @* begin

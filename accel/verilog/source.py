@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 _DIRECTIVE = re.compile(r"^\s*`(ifdef|ifndef|elsif|else|endif)\b\s*(\w*)\s*(?://.*)?$")
 _ANY_DIRECTIVE = re.compile(r"`(?:ifdef|ifndef|elsif|else|endif)\b")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|(\"(?:\\.|[^\"\\\n])*\")", re.DOTALL)
 _INSTANCE = re.compile(r"(?<![\w`.$])(baco_\w+)\s*(?:#\s*\(|[A-Za-z_]\w*\s*\()")
 _MACRO = re.compile(r"`(BACO_\w+)")
+_PORT = re.compile(r"^\s*(input|output) (?:wire|reg) (?:\[([^\]]+)-1:0\] |\[(\d+):0\] )?(\w+)", re.MULTILINE)
 
 
 def resolve_conditionals(text: str, features: Mapping[str, bool], file: str = "source") -> str:
@@ -84,3 +86,21 @@ def instantiated_modules(text: str) -> list[str]:
 def used_macros(text: str) -> set[str]:
     """Names of the `BACO_` macros that the source uses."""
     return set(_MACRO.findall(without_comments(text)))
+
+
+@dataclass(frozen=True)
+class ModulePort:
+    """Of a module: `width` is an expression of its parameters."""
+
+    name: str
+    output: bool
+    width: str
+
+
+def module_ports(text: str) -> list[ModulePort]:
+    """Of the module in a text, in order."""
+    head = text[text.index("\nmodule ") if "\nmodule " in text else text.index("module ") : text.index(");")]
+    return [
+        ModulePort(name, direction == "output", width or (str(int(high) + 1) if high else "1"))
+        for direction, width, high, name in _PORT.findall(head)
+    ]

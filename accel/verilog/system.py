@@ -7,9 +7,9 @@ number behind its name (2 for the second kind), as have all that contain it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
+from baco.accel.bus import Bus
 from baco.accel.system import System
 from baco.accel.verilog.generate import (
     ADDRESS_BITS,
@@ -20,7 +20,8 @@ from baco.accel.verilog.generate import (
     rtl_parameters,
     source_text,
 )
-from baco.accel.verilog.source import instantiated_modules, used_macros
+from baco.accel.verilog.source import instantiated_modules, module_ports, used_macros
+from baco.accel.verilog.system_bus import bus_modules, bus_top
 from baco.common.errors import InfeasibleError
 from baco.common.provenance import stable_hash, versions
 
@@ -43,16 +44,6 @@ MEMORY_PORTS = {
     "wr_req_mask": (False, "DMA_BITS/8"),
     "wr_ack_valid": (True, "1"),
 }
-_PORT = re.compile(r"^\s*(input|output) (?:wire|reg) (?:\[([^\]]+)-1:0\] |\[(\d+):0\] )?(\w+)", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class _Port:
-    """Of an accelerator: `width` is an expression of its parameters."""
-
-    name: str
-    output: bool
-    width: str
 
 
 def system_problems(system: System) -> list[str]:
@@ -80,8 +71,8 @@ def accelerator_modules(system: System) -> list[tuple[int, str]]:
     return [(at, next(names)) for at, unit in enumerate(system.units) if unit.accelerator is not None]
 
 
-def system_verilog(system: System, sources: Path | None = None) -> str:
-    """The system as one self-contained Verilog file, the top module `baco_system` first.
+def system_verilog(system: System, sources: Path | None = None, bus: Bus = "rocc") -> str:
+    """The system as one self-contained Verilog file, the top module `baco_system` first, on a bus `baco_system_axi4`.
 
     Ports of the unit with number N begin with `unitN_`: RoCC commands, results, `busy`, errors and events, as
     `baco_accelerator` has them; a unit without an accelerator has none. The memory port is as one accelerator's. The same
@@ -89,7 +80,11 @@ def system_verilog(system: System, sources: Path | None = None) -> str:
     """
     check_system_rtl(system)
     sections, _ = _renamed(system, sources)
-    top = _top(system)
+    if bus == "rocc":
+        top, beside = system_top(system), []
+    else:
+        top = bus_top(system, accelerator_modules(system), ARBITER)
+        beside = bus_modules(system, sources)
     arbiters = {name: source_text(f"{name}.v", sources) for name in (ARBITER, "baco_arbiter")}
     described = ", ".join(
         "a core without one"
@@ -108,7 +103,7 @@ def system_verilog(system: System, sources: Path | None = None) -> str:
         "",
         f"`define BACO_CONFIG_HASH 64'h{system.config_hash}",
     ]
-    return "\n".join([*head, "", top, *arbiters.values(), *sections])
+    return "\n".join([*head, "", top, *arbiters.values(), *sections, *beside])
 
 
 def _renamed(system: System, sources: Path | None = None) -> tuple[list[str], list[str]]:
@@ -160,16 +155,8 @@ def _key(name: str, modules: dict[str, str], macros: dict[str, str], keys: dict[
     return keys[name]
 
 
-def _ports(text: str) -> list[_Port]:
-    """Of the module in a text, in order."""
-    head = text[text.index("module ") : text.index(");")]
-    return [
-        _Port(name, direction == "output", width or (str(int(high) + 1) if high else "1"))
-        for direction, width, high, name in _PORT.findall(head)
-    ]
-
-
-def _top(system: System) -> str:
+def system_top(system: System) -> str:
+    """Text of the module `baco_system`."""
     units = accelerator_modules(system)
     dma_bits = system.accelerators[0].dma_bits
     widths = {"ADDR_BITS": str(ADDRESS_BITS), "DMA_BITS": str(dma_bits), "DMA_BITS/8": str(dma_bits // 8)}
@@ -187,7 +174,7 @@ def _top(system: System) -> str:
     for at, (number, module) in enumerate(units):
         accelerator = system.accelerators[at]
         connections = []
-        for port in _ports(module_texts(accelerator)[TOP]):
+        for port in module_ports(module_texts(accelerator)[TOP]):
             name = port.name
             if name in ("clock", "reset"):
                 signal = name
@@ -214,6 +201,8 @@ def _top(system: System) -> str:
     ]
     arbiter = [f".{name}({name})" for name in ("clock", "reset", *MEMORY_PORTS)]
     arbiter += [f".unit_{name}(unit_{name})" for name in MEMORY_PORTS]
+    arbiter += [".rd_req_unit(_unused_readers)", ".wr_req_unit(_unused_writers)"]
+    wires.append(f"  wire [{count - 1}:0] _unused_readers, _unused_writers;")
     return "\n".join(
         [
             "// Accelerators of a system: what each unit's core sees of its own, and one memory port.",
@@ -225,6 +214,7 @@ def _top(system: System) -> str:
             f" .WRITES({system.writes_in_flight})) arbiter (",
             ",\n".join("      " + ", ".join(arbiter[n : n + 4]) for n in range(0, len(arbiter), 4)) + ");",
             *instances,
+            "  wire _unused = &{1'b0, _unused_readers, _unused_writers};",
             "endmodule",
             "",
         ]

@@ -41,7 +41,7 @@ def rtl(
     """Write an accelerator as one self-contained Verilog file; its top module is baco_accelerator, on a bus baco_axi4.
 
     Of a system, whose file has a list `units` of accelerators and cores without one (host), the top is baco_system: ports for the
-    commands of each unit, and one memory port.
+    commands of each unit, and one memory port; on a bus it is baco_system_axi4: registers of all units behind one port, 4096 bytes each.
 
     With --package, write all that a hardware team needs into a folder: Verilog in files, constraints, documents, a test for plain
     simulators, and a data sheet.
@@ -68,6 +68,7 @@ def rtl(
     from baco.accel.verilog.generate import verilog
     from baco.accel.verilog.soc import SOC_TOP, soc_verilog
     from baco.accel.verilog.system import SYSTEM_TOP, system_verilog
+    from baco.accel.verilog.system_bus import SYSTEM_BUS_TOP
     from baco.common.errors import InputError
     from baco.common.files import atomic_write
     from baco.common.text import one_line
@@ -88,10 +89,11 @@ def rtl(
     configuration: Accelerator | System
     reached_by = bus_named(bus)
     if is_system(accelerator):
-        if header is not None or reached_by != "rocc":
-            raise InputError("--header and --bus belong to a single accelerator, not to a system")
-        configuration, top = load_system(accelerator), SYSTEM_TOP
-        text = system_verilog(configuration)
+        if header is not None:
+            raise InputError("--header belongs to a single accelerator, not to a system")
+        configuration = load_system(accelerator)
+        top = SYSTEM_TOP if reached_by == "rocc" else SYSTEM_BUS_TOP
+        text = system_verilog(configuration, bus=reached_by)
     elif soc:
         configuration, top = load_accelerator(accelerator), SOC_TOP
         text = soc_verilog(configuration)
@@ -100,7 +102,7 @@ def rtl(
         text = verilog(configuration, bus=reached_by)
     atomic_write(out, text)
     summary: dict[str, Any] = {
-        "system" if top == SYSTEM_TOP else "accelerator": configuration.name,
+        "system" if isinstance(configuration, System) else "accelerator": configuration.name,
         "configuration_hash": configuration.config_hash,
         "verilog": str(out),
     }

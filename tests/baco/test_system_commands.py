@@ -27,9 +27,13 @@ def test_a_system_is_written_and_checked(tmp_path: Path, capsys: pytest.CaptureF
     assert "unit0_cmd_valid" in text
     assert "unit1_cmd_valid" not in text
     assert "unit2_cmd_valid" in text
-    code, _, err = call(capsys, "rtl", str(system), "-o", str(out), "--bus", "axi4")
+    code, printed, err = call(capsys, "rtl", str(system), "-o", str(out), "--bus", "axi4", "--check")
+    assert (code, err) == (0, "")
+    assert "all as the configuration says" in printed
+    assert "module baco_system_axi4 (" in out.read_text()
+    code, _, err = call(capsys, "rtl", str(system), "-o", str(out), "--header", str(tmp_path / "x.h"))
     assert code == 2
-    assert "belong to a single accelerator" in err
+    assert "belongs to a single accelerator" in err
 
 
 def test_streams_of_one_accelerator_are_not_for_a_system(
