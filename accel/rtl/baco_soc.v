@@ -181,6 +181,7 @@ module baco_soc #(
   wire [2:0] read_size;
   wire [DMA_BITS-1:0] beat_data, write_data;
   wire [BEAT-1:0] write_mask;
+  wire [1:0] _unused_reader, _unused_writer;
   baco_memory_arbiter #(
       .UNITS(2), .ADDR_BITS(ADDR_BITS), .DMA_BITS(DMA_BITS), .READS(DMA_REQUESTS + CORE_READS)) arbiter (
       .clock(clock), .reset(reset), .unit_rd_req_valid(rd_req_valid), .unit_rd_req_ready(rd_req_ready),
@@ -189,24 +190,24 @@ module baco_soc #(
       .unit_wr_req_ready(wr_req_ready), .unit_wr_req_addr(wr_req_addr), .unit_wr_req_data(wr_req_data),
       .unit_wr_req_mask(wr_req_mask), .unit_wr_ack_valid(wr_ack_valid),
       .rd_req_valid(read_valid), .rd_req_ready(read_ready), .rd_req_addr(read_addr), .rd_req_size(read_size),
-      .rd_resp_valid(beat_valid), .rd_resp_ready(beat_ready), .rd_resp_data(beat_data), .wr_req_valid(write_valid),
+      .rd_req_unit(_unused_reader), .wr_req_unit(_unused_writer), .rd_resp_valid(beat_valid), .rd_resp_ready(beat_ready), .rd_resp_data(beat_data), .wr_req_valid(write_valid),
       .wr_req_ready(write_ready), .wr_req_addr(write_addr), .wr_req_data(write_data), .wr_req_mask(write_mask),
       .wr_ack_valid(write_ack));
 
-  wire read_error, write_error, _unused_reads_idle, _unused_writes_idle;
+  wire read_error, write_error, _unused_reads_idle, _unused_writes_idle, _unused_read_tag, _unused_write_tag;
   wire [1:0] _unused_read_response, _unused_write_response;
   wire [ADDR_BITS-1:0] _unused_read_address, _unused_write_address;
   baco_axi4_reads #(.ADDR_BITS(ADDR_BITS), .DMA_BITS(DMA_BITS), .REQUESTS(DMA_REQUESTS + CORE_READS)) reads (
       .clock(clock), .reset(reset), .halted(1'b0), .idle(_unused_reads_idle),
       .req_valid(read_valid), .req_ready(read_ready), .req_addr(read_addr), .req_size(read_size),
-      .resp_valid(beat_valid), .resp_ready(beat_ready), .resp_data(beat_data),
+      .req_tag(1'b0), .error_tag(_unused_read_tag), .resp_valid(beat_valid), .resp_ready(beat_ready), .resp_data(beat_data),
       .arvalid(m_axi_arvalid), .arready(m_axi_arready), .araddr(m_axi_araddr), .arlen(m_axi_arlen),
       .rvalid(m_axi_rvalid), .rready(m_axi_rready), .rdata(m_axi_rdata), .rresp(m_axi_rresp), .rlast(m_axi_rlast),
       .error(read_error), .error_response(_unused_read_response), .error_address(_unused_read_address));
   baco_axi4_writes #(.ADDR_BITS(ADDR_BITS), .DMA_BITS(DMA_BITS)) writes (
       .clock(clock), .reset(reset), .halted(1'b0), .idle(_unused_writes_idle),
       .req_valid(write_valid), .req_ready(write_ready), .req_addr(write_addr), .req_data(write_data),
-      .req_mask(write_mask), .ack_valid(write_ack),
+      .req_mask(write_mask), .req_tag(1'b0), .error_tag(_unused_write_tag), .ack_valid(write_ack),
       .awvalid(m_axi_awvalid), .awready(m_axi_awready), .awaddr(m_axi_awaddr), .awlen(m_axi_awlen),
       .wvalid(m_axi_wvalid), .wready(m_axi_wready), .wdata(m_axi_wdata), .wstrb(m_axi_wstrb), .wlast(m_axi_wlast),
       .bvalid(m_axi_bvalid), .bready(m_axi_bready), .bresp(m_axi_bresp),
