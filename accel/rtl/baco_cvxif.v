@@ -104,19 +104,12 @@ module baco_cvxif #(
 
   // ---------------------------------------------------------------- fences
   reg written;                           // memory is not what the data cache may hold
-  reg flushed;
   wire rests = head == commit && !accelerator_busy;
-  assign flush_cache = fence_waiting && rests && written && !flushed;
-  assign fence_go = fence_waiting && rests && (!written || flushed);
+  assign flush_cache = fence_waiting && rests && written;
+  assign fence_go = fence_waiting && rests && !written;
   always @(posedge clock)
-    if (reset) begin
-      written <= 1'b0;
-      flushed <= 1'b0;
-    end else begin
-      if (accelerator_writes) written <= 1'b1;
-      else if (fence_go && flushed) written <= 1'b0;
-      if (fence_go) flushed <= 1'b0;
-      else if (flush_cache && flush_cache_ack) flushed <= 1'b1;
-    end
+    if (reset) written <= 1'b0;
+    else if (accelerator_writes) written <= 1'b1;
+    else if (flush_cache && flush_cache_ack) written <= 1'b0;
   wire _unused = &{1'b0, issue_instr};
 endmodule

@@ -1,7 +1,7 @@
 // Quotients and square roots of binary32 and binary64 numbers, correctly rounded (IEEE 754-2019, tininess after rounding), bit by
 // bit: STEPS bits a cycle.
 module baco_divide_root #(
-    parameter STEPS = 3
+    parameter STEPS = 3                  // 2 or more
 ) (
     input wire clock,
     input wire reset,

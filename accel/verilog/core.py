@@ -25,6 +25,8 @@ _INCLUDE = re.compile(r'^\s*`include "common_cells/registers.svh".*\n', re.MULTI
 _SIMULATED = re.compile(
     r"^[ \t]*// ?pragma translate_off\b.*?^[ \t]*// ?pragma translate_on\b.*?$", re.MULTILINE | re.DOTALL
 )
+#: Around memories, which flows of the authors replace by macros: here they are read.
+_REPLACED = re.compile(r"^// synthesis translate_o(ff|n)$", re.MULTILINE)
 #: In the order in which they are read: packages first.
 _FILES: tuple[tuple[str, str], ...] = (
     ("core/include", "cv64a6_imafdc_sv39_config_pkg riscv_pkg"),
@@ -231,6 +233,13 @@ PATCHES: tuple[Patch, ...] = (
         "                                            : snoop_addr_i[ariane_pkg::DCACHE_INDEX_WIDTH-1:0];\n",
         "the same",
     ),
+    # Yosys with slang refuses ranges beyond a vector where no simulation comes
+    Patch(
+        "core/cache_subsystem/wt_dcache_wbuffer.sv",
+        "wbuffer_d[wr_ptr].user[k*8 +: 8] = req_port_i.data_wuser[k*8 +: 8];",
+        "wbuffer_d[wr_ptr].user = req_port_i.data_wuser;",
+        "there are no user bits",
+    ),
     # between issue and result, a reader of a register that no command writes must not wait for one, nor get 0
     Patch(
         "core/decoder.sv",
@@ -282,6 +291,7 @@ def _text(folder: Path, patches: tuple[Patch, ...]) -> str:
     assert not unknown, unknown
     parts = [f"`define {name}\n" for name in DEFINES]
     parts += [
-        _SIMULATED.sub("", _INCLUDE.sub("", patched(file, text, patches))) for file, text in texts.items()
+        _REPLACED.sub("", _SIMULATED.sub("", _INCLUDE.sub("", patched(file, text, patches))))
+        for file, text in texts.items()
     ]
     return "\n".join(parts)

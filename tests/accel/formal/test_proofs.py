@@ -1,4 +1,4 @@
-"""Queues, fetches of operands, the aligner of loads and the reservation station do what they say in every cycle, for all inputs; planted faults are found."""
+"""Queues, fetches of operands, the aligner of loads, the reservation station and the bridge to a core do what they say in every cycle, for all inputs; planted faults are found."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from baco.accel.verilog.generate import verilog
+from baco.accel.verilog.generate import source_text, verilog
 from tests.accel.formal.proofs import flattened, proven, stubbed
 from tests.machines import SMALL
 
@@ -17,12 +17,13 @@ pytestmark = pytest.mark.skipif(
 )
 
 #: What commands touch and which are legal is open: the station is right whatever that is.
-VERILOG = stubbed(verilog(SMALL), "baco_operands")
+VERILOG = stubbed(verilog(SMALL), "baco_operands") + source_text("baco_cvxif.v")
 FETCH = {"DIM": 2, "SP_AW": 4, "CW": 2}
 STATION = {
     "DIM": 2, "SP_ROWS": 8, "ACC_ROWS": 4, "AW": 3, "LOAD_ENTRIES": 2, "EX_ENTRIES": 3, "STORE_ENTRIES": 1, "ID_BITS": 2,
 }  # fmt: skip
 ALIGNER = {"DIM": 2, "DMA_BITS": 32, "INDEX_BITS": 1}
+BRIDGE = {"ID_BITS": 2, "DEPTH": 4}
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,7 @@ ALIGNER = {"DIM": 2, "DMA_BITS": 32, "INDEX_BITS": 1}
         *(("fifo", {"WIDTH": 4, "DEPTH": depth}) for depth in (1, 2, 3, 5, 8)),
         ("fetch", FETCH),
         ("aligner", ALIGNER),
+        ("cvxif", BRIDGE),
         ("reservation", STATION),
         pytest.param("reservation", {**STATION, "EX_ENTRIES": 4, "STORE_ENTRIES": 2}, marks=pytest.mark.slow),
         ("aligner", {"DIM": 1, "DMA_BITS": 64, "INDEX_BITS": 1}),  # a row is half a beat
@@ -71,6 +73,15 @@ def _long(*fault: object) -> object:
         _long("aligner", ALIGNER, "wire room = !row_valid || row_ready;", "wire room = 1'b1;"),
         _long("aligner", ALIGNER, "else if (row_ready) row_valid <= 1'b0;", "else row_valid <= 1'b0;"),
         _long("aligner", ALIGNER, "if (beat_taken) hold <=", "if (fire) hold <="),
+        # commands that are too early, that a flush forgets or leaves, that no place is left for; a fence and a cache too early
+        ("cvxif", BRIDGE, "== oldest_id && stores_done", "== oldest_id"),
+        ("cvxif", BRIDGE, "if (flush) tail <= commit;", "if (flush) tail <= head;"),
+        _long("cvxif", BRIDGE, "stores_done && !flush;", "stores_done;"),
+        _long("cvxif", BRIDGE, "cmd_valid = head != commit", "cmd_valid = head != tail"),
+        _long("cvxif", BRIDGE, "issue_ready = waiting < ROOM", "issue_ready = waiting <= ROOM"),
+        _long("cvxif", BRIDGE, "rests = head == commit && !accelerator_busy", "rests = head == commit"),
+        ("cvxif", BRIDGE, "rests && !written", "rests"),
+        _long("cvxif", BRIDGE, "resp_ready = !at_once", "resp_ready = 1'b1"),
     ],
 )
 def test_a_planted_fault_breaks_the_proof(

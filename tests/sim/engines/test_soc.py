@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,13 @@ from tests.machines import SMALL
 from tests.sim.accel_programs import PROGRAMS, build_program, build_source
 
 HAS_CORE = importlib.util.find_spec(PACKAGE) is not None
+
+
+def runs(function: Callable[..., None]) -> Callable[..., None]:
+    """A test that runs programs on the SoC of `SMALL`, whose simulator takes a minute of two processors, more where they are busy."""
+    return pytest.mark.slow(pytest.mark.timeout(1800)(function))
+
+
 needs_core = pytest.mark.skipif(not HAS_CORE, reason="the core's package is missing: pip install 'baco[soc]'")
 
 
@@ -67,7 +75,7 @@ def test_one_text_has_all_of_it() -> None:
         assert text.count(f"\nmodule {module} ") == 1
 
 
-@pytest.mark.slow
+@runs
 @needs_core
 @pytest.mark.parametrize("program", [*PROGRAMS, "core/instructions"])
 def test_programs(program: str) -> None:
@@ -101,7 +109,7 @@ int main(void) {
 """
 
 
-@pytest.mark.slow
+@runs
 @needs_core
 def test_commands_of_instructions_that_are_not_executed_are_dropped(tmp_path: Path) -> None:
     elf = build_source("speculation", _SPECULATION, SMALL, tmp_path)
