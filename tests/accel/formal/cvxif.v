@@ -1,4 +1,4 @@
-  localparam INDEX_BITS = $clog2(DEPTH), WIDTH = 141;
+  localparam INDEX_BITS = $clog2(DEPTH), WIDTH = 17;
   // The core: an instruction comes in the cycle after there was room, and a fence that waits is the oldest itself. The accelerator is
   // busy from the cycle after a command on, and writes only while it is.
   reg room, sent, was_busy;
