@@ -41,7 +41,8 @@ from baco.workloads.inputs.load import load_network
 
 #: Networks that run side by side, once each, and how often repeated blocks run at most.
 MIXES: dict[str, tuple[tuple[str, ...], int | None]] = {
-    "images": (("resnet18:image=112", "mobilenet_v2:image=112", "deepbench_face"), None),
+    "images": (("resnet18:image=112", "mobilenet_v2:image=112", "retinanet:image=64"), None),
+    "faces": (("resnet18:image=112", "mobilenet_v2:image=112", "deepbench_face"), None),
     "transformers": (("bert_base:seq=64", "vit_b16:image=112", "deepbench_ocr"), 1),
 }
 #: Sides of arrays of systems by hand.
@@ -205,6 +206,7 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
         lines.sort(key=lambda line: float(line["measured_ms"]))
         networks, layers = MIXES[mix]
         told = f"`{'`, `'.join(networks)}`" + ("" if layers is None else f", {layers} of the repeated blocks")
+        told += f", {of_mix[0]['samples']} systems a search"
         parts += [
             f"## {mix}: {told}",
             table(
@@ -225,11 +227,10 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
             ),
             _gain(kinds),
         ]
-    samples = max((row["samples"] for row in rows), default=0)
     return page_of(
         "Systems: searched, beside single arrays of the same area",
         f"Whatever fits {limit:.1f} mm²: one 32 x 32 with 256 + 64 KiB in the default space's technology, and its core (`System.cores_mm2`: "
-        f"assumed). Each search looks at {samples} systems for the least makespan; the seed of the median is shown. Memories of systems"
+        f"assumed). Searches are for the least makespan; the seed of the median is shown. Memories of systems"
         " by hand are the largest of the published proportion that fit, the same in each."
         " Every result of every operator is that of the integers. Names: side, scratchpad and accumulator in KiB. Where accelerators may"
         " have row functions (`units` in names), Verilog runs; the timed model has none.",
