@@ -24,7 +24,7 @@ from pydantic import (
 from baco.accel.area import configured_area_mm2, configured_blocks_mm2
 from baco.accel.dataflows import DATAFLOWS, Dataflow, DataflowSetting, offered
 from baco.accel.energy import EnergyLaw, EnergyTable
-from baco.accel.input_format import InputFormat, format_problem
+from baco.accel.input_format import InputFormat, format_problem, of_format
 from baco.accel.number_formats import FORMATS, FloatFormat
 from baco.accel.parameters import ParameterRow, Reader
 from baco.accel.switched_energy import SwitchedEnergy
@@ -390,7 +390,7 @@ class Accelerator(BaseModel, metaclass=_Checked):
         yield "main memory", f"{self.dram_bytes_per_cycle:g} bytes a cycle, {self.memory_gb_s:g} GB/s"
         yield "clock", f"{self.clock_mhz:g} MHz"
         yield "technology", self.technology if self.technology != PUBLISHED else None
-        known = (self.input_format, self.input_bits, self.accumulator_bits) == ("integer", 8, 32)
+        known = (self.input_bits, self.accumulator_bits) == (8, 32)
         yield "area, predicted", f"{self.area_mm2:.3g} mm²" if known else None
         for what, wanted in (("with", True), ("without", False)):
             names = [
@@ -447,7 +447,6 @@ class Accelerator(BaseModel, metaclass=_Checked):
 
     def _silicon_of(self, dim: Any, accumulator_kib: Any, scratchpad_kib: Any) -> Any:
         """`area_of` without the memory interface."""
-        self.check_integers("areas are predicted for arrays")
         if self.technology != PUBLISHED and (silicon := technology(self.technology)).measured:
             return silicon.area_mm2(self, dim, accumulator_kib, scratchpad_kib)
         return configured_area_mm2(self, _area_reference(self.dataflow), dim, accumulator_kib, scratchpad_kib)
@@ -456,7 +455,6 @@ class Accelerator(BaseModel, metaclass=_Checked):
         """`area_mm2` by block, in mm2: `array`, `accumulator`, `scratchpad`, and `tables` (of row functions), `logic` (that it has
         more than a published machine) and `memory_interface` where they are there. In a technology measured in netlists, `logic`
         is all of it, the array too."""
-        self.check_integers("areas are predicted for arrays")
         sizes = float(self.dim), float(self.accumulator_kib), float(self.scratchpad_kib)
         silicon = technology(self.technology)
         if silicon.measured:
@@ -616,6 +614,11 @@ class Accelerator(BaseModel, metaclass=_Checked):
         """A validated copy with another value of a setting, a key of `SETTINGS`, and of what follows it. Raises InputError."""
         field, row = SETTINGS[name]
         return self.replace(**(row.changes(self, value) if row.changes is not None else {field: value}))
+
+    def in_format(self, form: InputFormat) -> Accelerator:
+        """A validated copy with elements of a format, weight-stationary and without what works on integers where that is floating point.
+        Raises InputError for what a format needs besides."""
+        return self.replace(**of_format(self, form))
 
     @property
     def as_coded(self) -> Accelerator:

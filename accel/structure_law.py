@@ -24,6 +24,8 @@ from baco.accel.dataflows import DATAFLOWS, DataflowSetting, offered
 #:  adder_bits: widths of adders, subtractors and comparators.
 #:  multiplexer_bits: widths of two-way multiplexers, stages of shifters and read selectors of small memories.
 QUANTITIES = ("register_bits", "partial_products", "adder_bits", "multiplexer_bits")
+#: Formats of elements beside integers.
+FLOATS = ("fp8-e4m3", "fp8-e5m2")
 
 
 class Configuration(Protocol):
@@ -59,6 +61,8 @@ class Configuration(Protocol):
     def store_entries(self) -> int: ...
     @property
     def counters(self) -> int: ...
+    @property
+    def input_format(self) -> str: ...
     @property
     def features(self) -> Any: ...
 
@@ -162,6 +166,18 @@ def _of_features(c: Configuration, dim: Any, lanes: Any, piece: Any) -> dict[str
         "normalizations lanes": normal * lanes,
     }
     terms["normalizations loop_ws"] = normal * float(on.loop_ws)
+    for form in FLOATS:
+        built_of = float(c.input_format == form)
+        terms |= {
+            form: built_of,
+            f"{form} dim": built_of * dim,
+            f"{form} dim^2": built_of * dim * dim,
+            f"{form} accumulator banks dim": built_of * c.accumulator_banks * dim,
+            f"{form} lanes": built_of * lanes,
+            # powers of two in place of the lanes that scale integers, and of their way there
+            f"{form} accumulator_scale": built_of * on.accumulator_scale,
+            f"{form} accumulator_scale lanes": built_of * on.accumulator_scale * lanes,
+        }
     for name in ("training_convs", "depthwise_convs", "first_layer", "max_pool"):
         terms[f"loop_conv {name}"] = float(on.loop_conv and getattr(on, name))
     return terms

@@ -42,8 +42,9 @@ module baco_fp8_product (
     if (!left[7]) begin left = left << 1; zeros = zeros + 3'd1; end
   end
   wire [8:0] exponent = OFFSET + {{(9-E){1'b0}}, x_exponent} + {{(9-E){1'b0}}, y_exponent} - {6'd0, zeros};
-  assign product = undefined ? 32'h7fc00000
-      : infinite ? {sign, 8'hff, 23'd0}
-      : left[7] ? {sign, exponent[7:0], left[6:0], 16'd0} : {sign, 31'd0};
+  wire [15:0] upper = undefined ? 16'h7fc0        // all below is 0
+      : infinite ? {sign, 8'hff, 7'd0}
+      : left[7] ? {sign, exponent[7:0], left[6:0]} : {sign, 15'd0};
+  assign product = {upper, 16'd0};
   wire _unused = &{1'b0, exponent[8]};
 endmodule

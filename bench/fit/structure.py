@@ -24,7 +24,8 @@ import numpy.typing as npt
 import yaml
 
 from baco.accel.config import Accelerator, Features
-from baco.accel.structure_law import QUANTITIES, StructureLaw, terms
+from baco.accel.input_format import INPUT_FORMATS, InputFormat
+from baco.accel.structure_law import FLOATS, QUANTITIES, StructureLaw, terms
 from baco.accel.verilog.generate import rtl_problems, verilog
 from baco.accel.verilog.structure import ModuleStructure, Structure, structure
 from baco.accel.verilog.yosys import yosys_command
@@ -86,12 +87,35 @@ ADDITIONS = {
         (*_HELD_OUT, (8, 64, False)),
     ),
 }
+#: Formats of elements, fitted likewise: side, width of the bus, banks of the accumulator, whether stores scale.
+FORMAT_POINTS = (
+    (2, 128, 2, True),
+    (4, 128, 2, False),
+    (4, 32, 4, False),
+    (8, 32, 1, True),
+    (8, 128, 2, False),
+    (4, 128, 1, True),
+    (2, 32, 2, False),
+    (8, 64, 2, True),
+    (8, 32, 2, False),
+)
+FORMAT_TERMS = {
+    form: tuple(
+        name
+        for name in terms(Accelerator(dim=2, scratchpad_kib=1, accumulator_kib=1), 2)
+        if name.split(" ")[0] == form
+    )
+    for form in FLOATS
+}
+FORMATS_HELD_OUT = ((16, 128, 2, True), (16, 32, 1, False), (4, 64, 4, True))
 #: The other features: the law of all accelerators is fitted to them.
 FEATURES = tuple(name for name in Features.model_fields if name not in ADDITIONS)
 #: The module that scratchpad and accumulator are made of.
 SRAM = "baco_sram"
 #: Memory that grows with the side keeps the address widths, which the law leaves out, the same.
 ROWS = 512
+#: Share of an accelerator that an error of what a feature adds is told against at least.
+_LEAST = 1e-3
 #: Weight of keeping coefficients small against errors: decides only between terms that the data cannot separate.
 RIDGE = 1e-9
 
@@ -193,6 +217,24 @@ def additions(feature: str, points: Iterable[tuple[int, int, bool]]) -> list[Acc
     ]
 
 
+def formats(form: InputFormat, points: Iterable[tuple[int, int, int, bool]]) -> list[Accelerator]:
+    """Accelerators of integers and of a format, in turn."""
+    kinds: tuple[InputFormat, ...] = ("integer", form)
+    return [
+        _accelerator(
+            dim,
+            dma_bits=bits,
+            accumulator_banks=banks,
+            dataflow="WS",
+            mvin_scale=False,
+            accumulator_scale=scaled,
+            input_format=kind,
+        )
+        for dim, bits, banks, scaled in points
+        for kind in kinds
+    ]
+
+
 def added(counts: list[ModuleCounts]) -> list[dict[str, float]]:
     """What each pair of `additions` differs by."""
     return [
@@ -215,7 +257,7 @@ def fit_addition(
     found = {}
     for quantity in QUANTITIES:
         target = np.array([count[quantity] for count in added(counts)])
-        weight = 1 / np.maximum(target, 1.0)
+        weight = 1 / _sizes(counts, quantity)
         solution = np.linalg.lstsq(design * weight[:, None], target * weight)[0]
         found[quantity] = {name: float(f"{value:.6g}") for name, value in zip(names, solution, strict=True)}
     return StructureLaw(found)
@@ -224,15 +266,22 @@ def fit_addition(
 def addition_errors(
     law: StructureLaw, accelerators: list[Accelerator], counts: list[ModuleCounts]
 ) -> dict[str, Floats]:
-    """Relative error of what is added in every pair, by quantity; of nothing, the error itself."""
+    """Relative error of what is added in every pair, by quantity, of the least that is worth telling (`_sizes`) where it is less."""
     pairs = [
         (law.difference(more, less, more.dim), count)
         for less, more, count in zip(accelerators[::2], accelerators[1::2], added(counts), strict=True)
     ]
     return {
-        q: np.array([abs(found[q] - count[q]) / max(count[q], 1.0) for found, count in pairs])
+        q: np.array([abs(found[q] - count[q]) for found, count in pairs]) / _sizes(counts, q)
         for q in QUANTITIES
     }
+
+
+def _sizes(counts: list[ModuleCounts], quantity: str) -> Floats:
+    """What each pair of `additions` differs by, but at least `_LEAST` of the whole accelerator."""
+    target = np.array([abs(count[quantity]) for count in added(counts)])
+    whole = np.array([totals(less)[quantity] for less in counts[::2]])
+    return np.asarray(np.maximum(target, _LEAST * whole), dtype=np.float64)
 
 
 def fit(accelerators: Iterable[Accelerator], counts: Iterable[ModuleCounts]) -> StructureLaw:
@@ -303,12 +352,14 @@ def _count(accelerator: Accelerator) -> tuple[ModuleCounts, str]:
 def _count_all(accelerators: list[Accelerator], jobs: int) -> tuple[list[ModuleCounts], str]:
     """Quantities of each accelerator, and the version of Yosys."""
     yosys_command()
-    tasks = [Call(str(number), _count, (one,)) for number, one in enumerate(accelerators)]
+    different = {accelerator.config_hash: accelerator for accelerator in accelerators}
+    tasks = [Call(name, _count, (accelerator,)) for name, accelerator in different.items()]
     with ExecutorChoice(workers=jobs).executor() as executor:
         found: list[tuple[ModuleCounts, str]] = gather(
             executor, tasks, None, lambda done, of, _: print(f"{done} of {of} counted", file=sys.stderr)
         )
-    return [counts for counts, _ in found], found[0][1]
+    counts = {name: own for name, (own, _) in zip(different, found, strict=True)}
+    return [counts[accelerator.config_hash] for accelerator in accelerators], found[0][1]
 
 
 def _fit_all(jobs: int) -> dict[str, Any]:
@@ -328,15 +379,29 @@ def _fit_all(jobs: int) -> dict[str, Any]:
 
 
 def _fit_additions(record: dict[str, Any], features: Iterable[str], jobs: int) -> None:
-    """Fit some of `ADDITIONS` and write them and their errors into the record of a law."""
+    """Fit some of `ADDITIONS` and `FORMAT_TERMS` and write them and their errors into the record of a law."""
+    parts = []
     for feature in features:
-        one = ADDITIONS[feature]
-        seen, unseen = additions(feature, one.points), additions(feature, one.held_out)
-        counts, _ = _count_all(seen + unseen, jobs)
-        law = fit_addition(one.terms, seen, counts[: len(seen)])
+        if feature in ADDITIONS:
+            one = ADDITIONS[feature]
+            parts.append(
+                (feature, one.terms, additions(feature, one.points), additions(feature, one.held_out))
+            )
+        else:
+            form = next(known for known in INPUT_FORMATS if known == feature)
+            seen, unseen = formats(form, FORMAT_POINTS), formats(form, FORMATS_HELD_OUT)
+            parts.append((feature, FORMAT_TERMS[form], seen, unseen))
+    counts, _ = _count_all([one for _, _, seen, unseen in parts for one in seen + unseen], jobs)
+    for feature, names, seen, unseen in parts:
+        known, others, counts = (
+            counts[: len(seen)],
+            counts[len(seen) : len(seen + unseen)],
+            counts[len(seen + unseen) :],
+        )
+        law = fit_addition(names, seen, known)
         record["errors"] |= {
-            feature: _statistics(addition_errors(law, seen, counts[: len(seen)])),
-            f"{feature} held out": _statistics(addition_errors(law, unseen, counts[len(seen) :])),
+            feature: _statistics(addition_errors(law, seen, known)),
+            f"{feature} held out": _statistics(addition_errors(law, unseen, others)),
         }
         for quantity, factors in law.coefficients.items():
             record["coefficients"][quantity] = dict(record["coefficients"][quantity]) | dict(factors)
@@ -352,14 +417,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--additions",
         nargs="*",
-        choices=list(ADDITIONS),
+        choices=[*ADDITIONS, *FLOATS],
         help="some (without names: all) of what is fitted by itself only; the rest is kept",
     )
     options = parser.parse_args(arguments)
     try:
         only = options.additions is not None
         record = json.loads(options.out.read_text("utf-8")) if only else _fit_all(options.jobs)
-        _fit_additions(record, options.additions or ADDITIONS, options.jobs)
+        _fit_additions(record, options.additions or [*ADDITIONS, *FLOATS], options.jobs)
         atomic_write(options.out, json.dumps(record, indent=2) + "\n")
     except BacoError as error:
         print(f"error: {error}", file=sys.stderr)

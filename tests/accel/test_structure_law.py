@@ -43,11 +43,11 @@ def test_nothing_differs_exactly() -> None:
 
 
 def test_queues_and_entries_by_hand() -> None:
-    # a queued command: its number (6), funct (7) and two words; loads are decoded into 122 bits for the
+    # a queued command: its number (6), funct (7) and two words; loads are decoded into 108 bits for the
     # requests and 106 for the rows, at the 512 rows that the law is fitted at, and of what is executed two addresses, rows and
     # columns as far as they count (5 bits at a side of 16) and 16 bits of strides; pointers may grow besides
     for name, width in (
-        ("load_queue", 122 + 106),
+        ("load_queue", 108 + 106),
         ("execute_queue", 6 + 7 + 32 + 32 + 16 + 3 * 5),
         ("store_queue", 6 + 7 + 128),
     ):
@@ -148,6 +148,7 @@ def known() -> Callable[[Accelerator], Counts]:
         for module, names in (
             fit_structure.MODULE_TERMS
             | {f"baco_{name}": one.terms for name, one in fit_structure.ADDITIONS.items()}
+            | {f"baco_{form}": names for form, names in fit_structure.FORMAT_TERMS.items()}
         ).items()
     }
 
@@ -170,7 +171,7 @@ def test_fit_recovers_a_known_law(known: Callable[[Accelerator], Counts]) -> Non
 
 
 def test_every_term_belongs_to_a_module() -> None:
-    added = [one.terms for one in fit_structure.ADDITIONS.values()]
+    added = [one.terms for one in fit_structure.ADDITIONS.values()] + [*fit_structure.FORMAT_TERMS.values()]
     used = set().union(*fit_structure.MODULE_TERMS.values(), fit_structure.OTHER_TERMS, *added)
     assert used == set(terms(accelerator(), 16))
 
@@ -181,7 +182,7 @@ def test_committed_errors() -> None:
         assert record["errors"]["held out"][quantity]["mean_percent"] < 1
         assert record["errors"]["fit"][quantity]["mean_percent"] < 0.5
         # of what is added alone
-        for name in fit_structure.ADDITIONS:
+        for name in (*fit_structure.ADDITIONS, *fit_structure.FORMAT_TERMS):
             assert record["errors"][f"{name} held out"][quantity]["mean_percent"] < 10
 
 
@@ -240,7 +241,7 @@ def test_additions_leave_the_rest_alone(
     assert fit_structure.main(["--additions", "--out", str(path)]) == 0
     assert fit_structure.main(["--additions", "normalizations", "--out", str(path)]) == 0
     after = json.loads(path.read_text())
-    for name in fit_structure.ADDITIONS:
+    for name in (*fit_structure.ADDITIONS, *fit_structure.FORMAT_TERMS):
         assert after["errors"][f"{name} held out"]["register_bits"]["max_percent"] < 0.1
     assert after["errors"]["fit"] == before["errors"]["fit"]
     for quantity in QUANTITIES:
@@ -249,7 +250,10 @@ def test_additions_leave_the_rest_alone(
             for name, factor in after["coefficients"][quantity].items()
             if factor != before["coefficients"][quantity][name]
         }
-        assert changed == set().union(*(addition.terms for addition in fit_structure.ADDITIONS.values()))
+        assert changed == set().union(
+            *(addition.terms for addition in fit_structure.ADDITIONS.values()),
+            *fit_structure.FORMAT_TERMS.values(),
+        )
     for name in fit_structure.ADDITIONS:
         assert {getattr(machine.features, name) for machine in counted} == {False, True}
 

@@ -41,7 +41,9 @@ from tests.accel.synthesis.tiny_library import tiny_file
 NETLISTS = Path(__file__).parents[3] / "results" / "technologies"
 LOGIC = {"register_bits": 7.0, "partial_products": 5.0, "adder_bits": 6.0, "multiplexer_bits": 2.0}
 BANKS = BankLaw(bank=1000.0, sqrt_bits=20.0, width=50.0, bits=0.5)
-PERIOD = PeriodLaw(base=5.0, log_dim=0.5, log_entries=1.0, chained=2.0, normalizer=3.0, row_functions=12.0)
+PERIOD = PeriodLaw(
+    base=5.0, log_dim=0.5, log_entries=1.0, chained=2.0, normalizer=3.0, row_functions=12.0, floats=14.0
+)
 MINE = Technology(
     name="mine", logic_um2=LOGIC, memories=BANKS, period=PERIOD, energy={"leakage_mw_per_mm2": 1.5}
 )
@@ -387,6 +389,7 @@ def test_laws_are_recovered_from_netlists_that_follow_them(
         entries = machine.load_entries + machine.execute_entries + machine.store_entries
         ns = 5 + 0.5 * np.log2(machine.dim) + np.log2(entries) + 2 * (machine.tile_rows - 1)
         ns = max(ns, 3 * machine.dim * machine.features.normalizations, 12 * machine.features.row_functions)
+        ns = max(ns, 14 * machine.tile_rows * (machine.input_format != "integer"))
         return SimpleNamespace(
             logic_mm2=logic, memories_mm2=0.1, clock_mhz=1e3 / ns, leakage_mw=2 * (logic + 0.1), modules=[]
         )
