@@ -225,8 +225,8 @@ def cost(
     machine = load_accelerator(accelerator)
     if timing is not None:
         machine = with_timing(machine, timing)
-    machine.check_integers("costs are predicted of programs")
     if isinstance(source, Layer):
+        source = replace(source, elements=machine.input_format)
         if isinstance(mapping, Mapping):
             raise InputError(
                 "mapping must be one mapping of a layer, not a dict", location=Location("mapping")
@@ -322,6 +322,7 @@ def _network_tree(
     candidate: Candidate | None,
     model: CostModelName,
 ) -> CostTree:
+    from baco.compiler.network.quantiser import DEFAULT
     from baco.exploration.breakdown import DesignCosts, layer_entries, operator_entries
     from baco.exploration.cost.program_rest import Programs, rest_of_programs
     from baco.exploration.task_layers import layers_of_tasks
@@ -330,7 +331,7 @@ def _network_tree(
     if mapping is not None and not isinstance(mapping, Mapping):
         raise InputError("the layers of a network have a mapping each", hint="give a dict by their names")
     workload = Workload.of([network])
-    programs = Programs([network]) if model == "instruction" else None
+    programs = Programs([network], quantiser=DEFAULT.on(machine)) if model == "instruction" else None
     tasks = workload.tasks if programs is None else programs.tasks(network.name, machine)
     if not tasks:
         raise InputError(f"{network.name} has no operator that the accelerator could run")
@@ -467,7 +468,13 @@ def _sources(machine: Accelerator, model: CostModelName, *, whole: bool) -> dict
         ),
     }
     errors = known_errors(model, whole=whole, timing=machine.timing, silicon=machine.technology)
+    form = machine.input_format
+    assumed = {
+        "energy": f"; that a multiply-accumulate of {form} takes more is assumed",
+        "area": f"; what {form} takes beside integers is counted in cells",
+    }
     return {
         name: f"predicted: {text}; mean error {errors[metric].mean:.1%} ({errors[metric].subject})"
+        + (assumed.get(metric, "") if form != "integer" and published else "")
         for metric, (name, text) in told.items()
     }

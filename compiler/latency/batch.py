@@ -44,6 +44,7 @@ class LayerBatch:
         plain: 1 where neighbouring rows of pixels can become one long row (`Layer.plain`).
         input_pitch, weight_pitch, output_pitch: elements from one pixel (row of weights) to the next.
         weight_size: bytes of a weight in main memory, 1, or 0.5 where two are a byte.
+        real: 1 where elements are floating point (`Layer.real`), whose sums have one order.
     """
 
     problem: ProblemBatch
@@ -66,6 +67,7 @@ class LayerBatch:
     weight_pitch: Tensor
     output_pitch: Tensor
     weight_size: Tensor
+    real: Tensor
 
     @classmethod
     def of(cls, layers: Sequence[Layer], dtype: torch.dtype = torch.float64) -> LayerBatch:
@@ -109,6 +111,7 @@ def _numbers(layer: Layer) -> list[float]:
         layer.weight.pitch,
         layer.output.pitch,
         layer.weight_bits / 8,
+        layer.real,
     ]
 
 

@@ -18,6 +18,7 @@ from baco.compiler.analysis.traffic import MachineRates
 from baco.compiler.latency.arrays import TensorArrays
 from baco.compiler.latency.batch import HardwareBatch, LayerBatch, Resource, by_name
 from baco.compiler.latency.prediction import InstructionLatency
+from baco.compiler.layers.float_sums import in_sum_order
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.batch import AXES, MappingBatch
 from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
@@ -196,9 +197,13 @@ def _convolution(
     rows, columns = (a.pieces(whole, part) for whole, part in zip(stored, parts, strict=True))
     trips = shape.trips | {"Q": rows, "P": columns}
     down = _downsamples(layers, bounds)
-    # first layers pack as many pixels as fit
+    # first layers pack as many pixels as fit, of whole numbers
     packs = (
-        (bounds["C"] <= tile["C"] + 1e-3) & (bounds["C"] <= machine.dim) & (problem.dilation_w < 1.5) & ~down
+        (bounds["C"] <= tile["C"] + 1e-3)
+        & (bounds["C"] <= machine.dim)
+        & (problem.dilation_w < 1.5)
+        & ~down
+        & (layers.real < 0.5)
     )
     pixels = torch.minimum(tile["R"], a.down(machine.dim / bounds["C"])).clamp_min(1.0)
     pixels = torch.where(packs, pixels, 1.0)
@@ -295,7 +300,7 @@ def is_macro(layers: LayerBatch, mappings: MappingBatch, hardware: HardwareBatch
     product = (hardware.loop_ws > 0.5) & ~((layers.bias > 0.5) & (layers.residual > 0.5))
     convolution = (
         (hardware.loop_conv > 0.5) & (layers.raw < 0.5) & (layers.residual < 0.5) & (layers.transposed < 0.5)
-    )
+    ) & ((layers.real < 0.5) | in_sum_order(trips, rank, tile, dim))
     return fits & torch.where(plain, product, convolution)
 
 

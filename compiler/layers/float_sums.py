@@ -9,8 +9,9 @@ Every addition is rounded once, to the nearest, ties to even.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -97,3 +98,23 @@ def check_sum_order(loops: Iterable[tuple[str, int]], what: str) -> None:
             f"{what} would add up channels before the kernel's positions are done, in another order than real numbers are to be added in",
             hint="tile channels only where a tile has one position of the kernel",
         )
+
+
+def in_sum_order(
+    trips: Mapping[str, Any], rank: Mapping[str, Any], tile: Mapping[str, Any], rows: Any
+) -> Any:
+    """Which of many tilings add up as this module's docstring says, whole blocks of channels included: what `check_sum_order` lets pass.
+
+    Args:
+        trips, rank: of the loops over tiles, by axis ("S", "R", "C"): how often they run and their places, innermost smallest.
+        tile: extents of a tile.
+        rows: of the array.
+
+    All are arrays or tensors that broadcast.
+    """
+    runs = {axis: trips[axis] > 1.5 for axis in "SRC"}
+    fine = ~(runs["C"] & (tile["C"] % rows > 0.5))
+    for outer, inner in ("SR", "SC", "RC"):
+        outside = (tile[outer] > 1.5) | (runs[outer] & (rank[inner] > rank[outer]))
+        fine = fine & ~(runs[inner] & outside)
+    return fine

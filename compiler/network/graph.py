@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from baco.accel.config import Accelerator
+from baco.compiler.layers.float_sums import float_sums
 from baco.compiler.ops.operator import IntegerOperator, IntegerTensor
+from baco.compiler.ops.products import Convolution, MatMul
 from baco.compiler.ops.views import JoinedView, View
 from baco.workloads.encoding import Encoding, FloatEncoding
 
@@ -43,6 +46,17 @@ class QuantisedNetwork:
     random: tuple[str, ...] = ()
     seed: int = 0
     whole: Mapping[str, Encoding] = field(default_factory=dict)
+
+    def on(self, accelerator: Accelerator) -> QuantisedNetwork:
+        """The same on an array of another side, by which floating point is added up."""
+        wanted = float_sums(accelerator)
+        if wanted is None:
+            return self
+        operators = [
+            replace(op, floats=wanted) if isinstance(op, Convolution | MatMul) and op.floats else op
+            for op in self.operators
+        ]
+        return replace(self, operators=tuple(operators))
 
     def used_once(self) -> frozenset[str]:
         """Names of values between operators that one operator writes and one operand of one operator reads."""

@@ -85,14 +85,20 @@ class Evaluation:
         return self.space.points_of(np.array([point], dtype=np.float64), units)
 
     def fits(self, task: Ints, genomes: Genomes, point: Floats) -> Bools:
-        """Whether rows fit their accelerators: array side and KiB of accumulator and scratchpad, (B, 3)."""
-        return self.holds(*self.needs(task, genomes), self.space.points_of(point))
+        """Whether rows fit their accelerators, array side and KiB of accumulator and scratchpad (B, 3), and add up as these want it."""
+        held = self.holds(*self.needs(task, genomes), self.space.points_of(point))
+        return held & self._in_order(task, genomes, point)
 
     def load(self, task: Ints, genomes: Genomes, point: Floats) -> tuple[Floats, Floats]:
-        """How much of the accumulator and of the scratchpad each row takes, as a ratio; `point` as of `fits`."""
+        """How much of the accumulator and of the scratchpad each row takes, as a ratio; `point` as of `fits`. Rows that do not add up
+        as they are to, take infinitely much of the scratchpad: in smaller tiles they do."""
         _, words, need = self.needs(task, genomes)
         accumulator, scratchpad = self.kib(words, need, point[:, 0])
-        return accumulator / point[:, 1], scratchpad / point[:, 2]
+        held = np.where(self._in_order(task, genomes, point), scratchpad / point[:, 2], np.inf)
+        return accumulator / point[:, 1], held
+
+    def _in_order(self, task: Ints, genomes: Genomes, point: Floats) -> Bools:
+        return self.model.in_order(task, genomes, point[:, 0].astype(np.int64))
 
     # -- costs -------------------------------------------------------------------------------------------
 

@@ -86,6 +86,10 @@ class CostModel(Protocol):
     def can(self, task: Ints, dim: Ints) -> Bools:
         """Whether macros carry tasks out on arrays of the given sides."""
 
+    def in_order(self, task: Ints, genomes: Genomes, side: Ints) -> Bools:
+        """Whether mappings add up as results on arrays of the given sides want it, (B,): floating point has one order
+        (`baco.compiler.layers.float_sums`). What does not, runs nowhere."""
+
     def relaxed(
         self, task: Tensor, mappings: MappingBatch, counts: Counts, dim: Tensor, macro: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
@@ -161,6 +165,10 @@ class ReferenceModel:
     def can(self, task: Ints, dim: Ints) -> Bools:
         """The model knows no macros."""
         return np.zeros(len(task), dtype=np.bool_)
+
+    def in_order(self, task: Ints, genomes: Genomes, side: Ints) -> Bools:
+        """The model knows integers alone."""
+        return np.ones(len(task), dtype=np.bool_)
 
     def relaxed(
         self, task: Tensor, mappings: MappingBatch, counts: Counts, dim: Tensor, macro: Tensor | None = None

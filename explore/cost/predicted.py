@@ -24,6 +24,7 @@ from baco.common.errors import InfeasibleError
 from baco.compiler.analysis.traffic import channel_bytes_per_cycle
 from baco.compiler.latency import HardwareBatch, LayerBatch, latency, predict_layers
 from baco.compiler.latency.batch import Resource
+from baco.compiler.layers.float_sums import in_sum_order
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.batch import AXES, MappingBatch
 from baco.compiler.mapping.nest import Mapping
@@ -74,6 +75,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+#: Places of axes (7,) in the orders of loops, innermost smallest.
+_PLACES = np.array([[order.index(axis) for axis in AXES] for order in ORDERS])
 #: Rows predicted at once, so that memory stays small.
 _CHUNK = 32_768
 
@@ -90,6 +93,7 @@ class InstructionModel:
         sides: (S,) array sides of the space, ascending.
         accelerators: one with the largest memories for every side.
         able: (tasks, S) whether a macro can carry the layer out at all.
+        real: (tasks,) whether the layer adds up floating point, which has one order.
         packs: (tasks,) whether groups of the layer may share a pass.
         product: (tasks,) whether that macro is LOOP_WS, else LOOP_CONV_WS.
     """
@@ -115,6 +119,7 @@ class InstructionModel:
         self.packs: Bools | None = np.array([len(ones) > 0 for ones in packed], dtype=np.bool_)
         self.problems = ProblemSet([layer.problem for layer in layers], self.packs)
         self.product = np.array([as_product(layer) is not None for layer in layers])
+        self.real = np.array([layer.real for layer in layers], dtype=np.bool_)
         self.able = np.array([[_able(layer, a) for a in self.accelerators] for layer in layers])
         self._pools = {
             axis: np.array(
@@ -307,6 +312,28 @@ class InstructionModel:
             stationary & twice & spread & (genomes[:, T2] == 1).all(1) & self._ordered(task, genomes)
         )
 
+    def in_order(self, task: Ints, genomes: Genomes, side: Ints) -> Bools:
+        """See `CostModel`."""
+        found = np.ones(len(task), dtype=np.bool_)
+        index = np.flatnonzero(self.real[task])
+        if not len(index):
+            return found
+        task, rows, side = task[index], genomes[index], side[index]
+        bounds = self.problems.packed_bounds(task, self.problems.packed(task, rows))
+        inner = rows[:, T1] * rows[:, T2]
+        inner[:, C_AXIS] *= rows[:, ROWS]
+        tile = np.minimum(inner, bounds)
+        trips, rank, tiles = (
+            dict(zip(AXES, table.T, strict=True))
+            for table in (-(-bounds // tile), _PLACES[rows[:, ORDER]], tile)
+        )
+        fine = np.asarray(in_sum_order(trips, rank, tiles, side), dtype=np.bool_)
+        # LOOP_WS takes whole blocks, whatever a mapping says
+        whole = self.product[task] & self.able[task, self._place(side)]
+        fine |= whole & (is_macro_flow(rows[:, FLOW]) | self.macro_shape(task, rows, side))
+        found[index] = fine
+        return found
+
     def _ordered(self, task: Ints, genomes: Genomes) -> Bools:
         """Whether the loops over DRAM are such as a macro runs them."""
         busy = ((genomes[:, T3] > 1) << np.arange(7)).sum(1)
@@ -327,6 +354,7 @@ class InstructionModel:
         own = np.flatnonzero(np.isin(dim, self.sides))
         place = np.searchsorted(self.sides, dim[own])
         shaped = self.macro_shape(task[own], genomes[own], dim[own])
+        shaped &= self.in_order(task[own], genomes[own], dim[own])
         allowed[place, own] = self._asked[place] & self.able[task[own], place] & shaped
         macro[place, own] = True
 
@@ -340,7 +368,7 @@ class InstructionModel:
             shaped = self.macro_shape(task, genomes, here) & self.able[task, n]
             placed_acc, placed_sp = self._macro_rows(task, genomes, here)
             holds = (2 * placed_acc <= acc) & (2 * placed_sp <= sp)
-            allowed[n, plain] = (extent <= side) & (~shaped | holds)
+            allowed[n, plain] = (extent <= side) & (~shaped | holds) & self.in_order(task, genomes, here)
             macro[n, plain] = shaped
         return allowed, macro
 
@@ -491,7 +519,8 @@ def _able(layer: Layer, accelerator: Accelerator) -> bool:
         if as_product(layer) is not None:
             check_loop_ws(layer, LoopWsSchedule(1, 1, 1), accelerator)
             return True
-        plan_loop_conv(layer, LoopConvSchedule(1, 1, 1, 1, 1, 1, 1), accelerator)
+        depth = accelerator.dim if layer.real else 1  # channels of floating point come in whole blocks
+        plan_loop_conv(layer, LoopConvSchedule(1, 1, 1, 1, 1, 1, depth), accelerator)
     except InfeasibleError:
         return False
     return (p.stride_h == p.stride_w or min(p.P, p.Q) == 1) and (

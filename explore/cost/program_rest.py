@@ -178,6 +178,7 @@ class Programs:
     def _lowering(
         self, name: str, part: int, network: QuantisedNetwork, machine: Accelerator
     ) -> tuple[LoweredNetwork, GroupsByNames]:
+        network = network.on(machine)
         if not self._keep:
             return lowered_with_groups(network, machine)
         coded = machine.as_coded  # what is kept is a matter of nothing else

@@ -12,6 +12,7 @@ from baco.common.portable import Ints
 from baco.exploration.cost.genome import (
     FLOWS,
     K_AXIS,
+    MACRO_ORDER_INDEX,
     ORDER,
     ROW_AXIS,
     Genomes,
@@ -47,6 +48,8 @@ def plain_mappings(
                 if not DATAFLOWS[FLOWS[flow]].sums_stay:
                     genomes[:, 3 + 4] = np.minimum(bounds[:, 4], tile)
                 genomes[:, ORDER] = 2
+                if macros is not None:  # floating point is added up channels first
+                    genomes[macros.real, ORDER] = MACRO_ORDER_INDEX[0]
                 tighten(genomes, bounds)
                 tasks.append(np.arange(n))
                 rows.append(genomes)

@@ -12,6 +12,7 @@ import baco
 from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.mapping.nest import Mapping
 from baco.exploration.cost.layer_costs import layer_costs
+from tests.machines import FLOATS
 
 LAYER = baco.gemm(128, 96, 64)
 TEXT = "L3[WIO] K4 - L2[WI] N1 K16X - L1[O] P8 C6 C16X - L0[W] P16"
@@ -52,6 +53,20 @@ def test_a_layer_costs_what_its_program_is_predicted_to_take(mapping: str | None
     assert all(
         re.fullmatch(r"predicted: .*; mean error [0-9.]+% \(.*\)", one) for one in tree.sources.values()
     )
+
+
+def test_in_floating_point() -> None:
+    machine = FLOATS.replace(name="roomy", scratchpad_kib=16, accumulator_kib=8)
+    tree, built = baco.cost(LAYER, machine), baco.compile(LAYER, machine)
+    assert tree.latency_cycles == pytest.approx(built.predicted_cycles, rel=1e-9)
+    check_sums(tree)
+    integers = baco.cost(LAYER, machine.replace(input_format="integer"))
+    mac, less = (one.parts[0] for one in (tree, integers))
+    assert mac.name == "mac"
+    # 0.9 of a float32 sum and 1.1 (4 / 11)^2 of a product, in 45 nm, for 0.3 of integers
+    assert mac.energy_uj / less.energy_uj == pytest.approx((0.9 + 1.1 * (4 / 11) ** 2) / 0.3)
+    assert "is assumed" in tree.sources["energy_uj"]
+    assert "is assumed" not in integers.sources["energy_uj"]
 
 
 def test_the_published_model_of_a_mapping() -> None:

@@ -21,6 +21,7 @@ from baco.compiler.styles.macros.loop_ws_style import flat_layer
 from baco.compiler.styles.registry import mapping_of, realise
 from tests.compiler.styles.macro_mappings import draw_macro_mapping
 from tests.compiler.styles.random_layers import draw_convolution, draw_product
+from tests.compiler.styles.test_float_layers import real
 
 DEFAULT = load_accelerator("gemmini-default")
 torch.set_num_threads(1)
@@ -40,6 +41,9 @@ def _case(r: random.Random) -> tuple[Layer, Mapping, Accelerator]:
         layer = draw_product(r, *(r.randint(1, 6 * accelerator.dim) for _ in range(3)))
     else:
         layer = draw_convolution(r)
+    if r.random() < 0.25:
+        accelerator = accelerator.in_format("fp8-e4m3")
+        layer = real(r, layer, accelerator)
     return layer, draw_macro_mapping(r, layer.problem, accelerator.dim), accelerator
 
 
@@ -70,14 +74,16 @@ def test_same_as_the_compilers():
     cycles, terms, *_ = macro_latency(layers, mappings, hardware, TensorArrays())
     found = is_macro(layers, mappings, hardware)
     assert terms.shape == (5, 400)
-    macros = 0
+    macros, floats = 0, 0
     for n, (layer, mapping, accelerator) in enumerate(cases):
         schedule = realise(layer, mapping, accelerator)
         assert bool(found[n]) == (not isinstance(schedule, ExplicitSchedule)), (layer, mapping, accelerator)
         if not isinstance(schedule, ExplicitSchedule):
             macros += 1
+            floats += layer.real
             assert float(cycles[n]) == pytest.approx(schedule_cycles(layer, schedule, accelerator), rel=0.02)
     assert 100 < macros < 400
+    assert floats > 25
 
 
 def test_same_for_the_compilers_choice():
