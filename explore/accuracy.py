@@ -78,17 +78,18 @@ class StudyAccuracy:
 
     def sentences(self) -> list[str]:
         """For the report's opening paragraph."""
-        found = []
+        found, floats = [], self.quantiser.floats
+        numbers = "integers" if floats is None else floats.form
         for network, one in self.networks.items():
             right = (
                 f"{one['agreeing']:.2%} of the answers of {network} are the float model's"
                 if one["integers"] is None
-                else f"{network} is right on {one['integers']:.2%} in integers and on {one['floats']:.2%} in floating point, a loss of"
+                else f"{network} is right on {one['integers']:.2%} in {numbers} and on {one['floats']:.2%} in floating point, a loss of"
                 f" {one['loss']:.2%} (± {one['deviation']:.2%})"
             )
             bound = "" if self.bound is None else f", within the bound of {self.bound:.2%}"
             found.append(
-                f"Every design computes the same int8 numbers{self._weights}: {right}{bound}, measured on {one['evidence']}."
+                f"Every design computes the same {'int8' if floats is None else floats.form} numbers{self._weights}: {right}{bound}, measured on {one['evidence']}."
             )
         return found
 

@@ -1,8 +1,10 @@
-"""Accuracy as an objective: which layers of a network have weights of 4 bits, what that loses, and what the best design then costs.
+"""Accuracy as an objective: which layers of a network have weights of 4 bits, or which format the elements of its array have, what that
+loses, and what the best design then costs.
 
 Formats are chosen by a list of sensitivities: every layer alone has weights of 4 bits, which tells what noise it adds to that of all in 8
 bits for each byte that it saves; layers then follow one another, least noise a byte first, from all weights in 8 bits to all in 4. Noise tells
-layers apart where answers on a few hundred samples do not. What is judged of each choice are answers, in the integers that its program
+layers apart where answers on a few hundred samples do not. Where a space searches formats of elements (`DesignSpace.formats`), each of floating
+point is one choice more. What is judged of each choice are answers, in the integers that its program
 computes; each is then searched as a study of its own.
 """
 
@@ -19,6 +21,7 @@ from baco.common.files import atomic_write
 from baco.compiler.network.quantiser import Quantiser
 
 if TYPE_CHECKING:
+    from baco.accel.config import Accelerator
     from baco.compiler.network.accuracy import ModelAccuracy
     from baco.exploration.space import DesignSpace
     from baco.workloads.inputs.samples import SampleSet
@@ -35,10 +38,10 @@ class FormatChoice:
     """Formats of all layers, and what they lose.
 
     Attributes:
-        quantiser: with the names of the layers whose weights have 4 bits.
-        layers: whose weights may have them.
+        quantiser: with the names of the layers whose weights have 4 bits, or with how an array adds up floating point.
+        layers: whose weights may have 4 bits.
         weight_bytes: of these layers in main memory.
-        accuracy: of the network in these integers.
+        accuracy: of the network in these numbers.
     """
 
     quantiser: Quantiser
@@ -49,14 +52,23 @@ class FormatChoice:
     @property
     def label(self) -> str:
         """In a few words."""
+        if self.quantiser.floats:
+            return self.quantiser.floats.form
         count = len(self.quantiser.int4_layers)
         if count in (0, self.layers):
             return "int4" if count else "int8"
         return f"int4 in {count} of {self.layers} layers"
 
     @property
+    def words(self) -> str:
+        """What has this format."""
+        return self.label if self.quantiser.floats else f"{self.label} weights"
+
+    @property
     def folder(self) -> str:
         """Name of its study's."""
+        if self.quantiser.floats:
+            return self.quantiser.floats.form
         return f"int4-{len(self.quantiser.int4_layers)}-of-{self.layers}"
 
 
@@ -155,16 +167,52 @@ def format_choices(
     quantiser: Quantiser,
     bound: float | None = None,
     say: Callable[[str], None] = lambda text: None,
+    floats: Sequence[Accelerator] = (),
+    integers: bool = True,
 ) -> list[FormatChoice]:
     """Choices of formats with what they lose, int8 first; those that lose more than the bound are left out.
 
     Args:
         quantiser: all else about the numbers.
+        floats: arrays of floating point to choose from.
+        integers: whether those of integers are chosen from, too.
         bound: largest loss (`ModelAccuracy.loss`).
         say: told what is going on.
 
     Raises InputError as `WeightFormats`; InfeasibleError where every choice loses more than the bound.
     """
+    found = _integer_choices(network, samples, quantiser, say) if integers else []
+    for machine in floats:
+        say(f"measuring the accuracy of {machine.input_format}")
+        found.append(float_choice(network, samples, quantiser, machine))
+    kept = [one for one in found if bound is None or one.accuracy.loss <= bound]
+    if not kept:
+        least = min(found, key=lambda one: one.accuracy.loss)
+        raise InfeasibleError(
+            f"{least.words} lose {least.accuracy.loss:.2%} of accuracy, and all others more: the bound is {bound:.2%}",
+            hint="raise the bound, or give a quantised model with scales of channels (baco.quantise(weight_scales='channel'))",
+        )
+    return kept
+
+
+def float_choice(
+    network: Network, samples: SampleSet, quantiser: Quantiser, machine: Accelerator
+) -> FormatChoice:
+    """The network in an array's floating point. Raises InputError as `AccuracyJudge`."""
+    from baco.compiler.network.accuracy import AccuracyJudge
+    from baco.compiler.network.quantise import quantise
+
+    own = Quantiser(calibration=quantiser.calibration, equalisation=quantiser.equalisation).on(machine)
+    numbers = quantise(network, samples.inputs, quantiser=own)
+    accuracy = AccuracyJudge(network, samples, quantiser=own).measure(numbers, operators=False)
+    sizes = [weights.size for name, weights in numbers.constants.items() if name.endswith(".weight")]
+    return FormatChoice(own, 0, float(sum(sizes)), accuracy)
+
+
+def _integer_choices(
+    network: Network, samples: SampleSet, quantiser: Quantiser, say: Callable[[str], None]
+) -> list[FormatChoice]:
+    """int8, and weights of 4 bits in more and more layers."""
     formats = WeightFormats(network, samples, quantiser)
     known: dict[frozenset[str], ModelAccuracy] = {}
 
@@ -177,27 +225,23 @@ def format_choices(
 
     whole = accuracy([]).near.snr_db
     noise = {name: added_noise(accuracy([name]).near.snr_db, whole) for name in formats.sizes}
-    found = [
+    return [
         FormatChoice(
             formats.with_int4(names), len(formats.sizes), formats.weight_bytes(names), accuracy(names)
         )
         for names in nested_choices(formats.sizes, noise)
     ]
-    kept = [one for one in found if bound is None or one.accuracy.loss <= bound]
-    if not kept:
-        least = min(found, key=lambda one: one.accuracy.loss)
-        raise InfeasibleError(
-            f"{least.label} weights lose {least.accuracy.loss:.2%} of accuracy, and all others more: the bound is {bound:.2%}",
-            hint="raise the bound, or give a quantised model with scales of channels (baco.quantise(weight_scales='channel'))",
-        )
-    return kept
 
 
-def packing_space(space: DesignSpace, choice: FormatChoice) -> DesignSpace:
-    """The space whose accelerators load weights of 4 bits two a byte, where the choice has any.
+def space_of_choice(space: DesignSpace, choice: FormatChoice) -> DesignSpace:
+    """The space of the accelerators that compute in a choice's formats: of its floating point, or of integers, which load weights of
+    4 bits two a byte where it has any.
 
     Raises InputError where the timing is the original Gemmini's, which has no such loads.
     """
+    if choice.quantiser.floats:
+        return space.of_format(choice.quantiser.floats.form)
+    space = replace(space, formats=())
     if not choice.quantiser.int4_layers:
         return space
     if space.base.timing == "gemmini":
@@ -259,7 +303,7 @@ def front_lines(metric: str, points: Sequence[FormatPoint]) -> list[str]:
         what = "as in floating point" if accuracy.integers is None else "right"
         marks = [*(["on the front"] if one.on_front else []), *(["chosen"] if one.chosen else [])]
         lines.append(
-            f"{one.choice.label} weights: {share:.2%} {what} (loss {accuracy.loss:.2%} ± {accuracy.deviation:.2%}, "
+            f"{one.choice.words}: {share:.2%} {what} (loss {accuracy.loss:.2%} ± {accuracy.deviation:.2%}, "
             f"{accuracy.near.snr_db:.1f} dB), {metric} {one.value:.5g}, {one.machine}{': ' * bool(marks)}{', '.join(marks)}"
         )
     return lines

@@ -66,22 +66,25 @@ def search_formats(
     from baco.exploration.studies.study import FILE_NAME
     from baco.exploration.weight_formats import (
         FormatPoint,
+        float_choice,
         format_choices,
         front_lines,
         judged,
-        packing_space,
+        space_of_choice,
         write_front,
     )
 
-    choices = format_choices(network, data, quantiser, bound, say)
-    spaces = [packing_space(space, choice) for choice in choices]
+    forms = space.formats or ("integer",)
+    floats = [space.of_format(form).base for form in forms if form != "integer"]
+    choices = format_choices(network, data, quantiser, bound, say, floats, "integer" in forms)
+    spaces = [space_of_choice(space, choice) for choice in choices]
     if budget == FormatBudget(None, None):
         budget = FormatBudget(DEFAULT_SAMPLES[default_cost_model(space)], None)
     part = budget.part(len(choices))
     outcomes: list[SearchOutcome] = []
     points: list[FormatPoint] = []
     for turn, (choice, own) in enumerate(zip(choices, spaces, strict=True), 1):
-        say(f"searching {turn} of {len(choices)}: {choice.label} weights")
+        say(f"searching {turn} of {len(choices)}: {choice.words}")
         try:
             outcome = search(folder / STUDIES / choice.folder, own, choice.quantiser, part)
         except InfeasibleError:
@@ -90,6 +93,8 @@ def search_formats(
             continue
         outcomes.append(outcome)
         machine = outcome.best.accelerator
+        if choice.quantiser.floats and choice.quantiser.floats.rows != machine.dim:
+            choice = float_choice(network, data, quantiser, machine)  # sums depend on the side
         sizes = f"{machine.dim} x {machine.dim}, {machine.scratchpad_kib} KiB + {machine.accumulator_kib} KiB"
         points.append(FormatPoint(choice, outcome.best.objective, sizes))
         if outcome.stopped == "interrupted":

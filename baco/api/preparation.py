@@ -20,6 +20,7 @@ from baco.common.errors import InfeasibleError, InputError, Location
 from baco.common.numbers import real_number
 
 if TYPE_CHECKING:
+    from baco.accel.config import Accelerator
     from baco.api.kernels import ExploredKernel
     from baco.compiler.language.jit import Grid, Kernel
     from baco.compiler.network.quantiser import Quantiser
@@ -130,7 +131,7 @@ class PreparedSearch:
             kept.append(keep_accuracy(self.folder, accuracy))
         try:
             with self.with_companion():
-                return run_exploration(
+                outcome = run_exploration(
                     self.workload,
                     self.space,
                     self.objective,
@@ -148,6 +149,9 @@ class PreparedSearch:
                     progress=progress,
                     command=command,
                 )
+            if accuracy is not None and accuracy.quantiser.floats:
+                self._keep_on(outcome.best.accelerator, accuracy)
+            return outcome
         except (InputError, InfeasibleError) as error:
             if not self.file.exists():  # refused, and nothing is left behind
                 for path in kept:
@@ -191,15 +195,27 @@ class PreparedSearch:
 
     def _accuracy(self, progress: Progress | None) -> StudyAccuracy | None:
         """What the networks lose; None where nothing is said of it. Raises as `settle_accuracy`."""
-        if not (self.data or self.quantiser is not None):
-            return None
+        from baco.compiler.network.quantiser import DEFAULT
         from baco.exploration.accuracy import settle_accuracy
 
-        found = settle_accuracy(self.workload, self.data, self.quantiser, self.accuracy_loss)
+        quantiser = self.quantiser
+        if self.space.base.input_format != "integer":
+            quantiser = (quantiser or DEFAULT).on(self.space.base)
+        if not (self.data or quantiser is not None):
+            return None
+        found = settle_accuracy(self.workload, self.data, quantiser, self.accuracy_loss)
         if progress is not None:
             for text in found.sentences():
                 progress.note(text)
         return found
+
+    def _keep_on(self, machine: Accelerator, measured: StudyAccuracy) -> None:
+        """Measure accuracy in floating point again where sums are another's, since the best design has another side, and keep it."""
+        from baco.exploration.accuracy import keep_accuracy, settle_accuracy
+
+        own = measured.quantiser.on(machine)
+        if own != measured.quantiser:
+            keep_accuracy(self.folder, settle_accuracy(self.workload, self.data, own, None))
 
     def _write_nearest(self) -> bool:
         """Where no design is feasible: write the report of the nearest ones, if the search got as far as that."""
@@ -243,8 +259,8 @@ class SearchOptions:
         objective: what to minimise: `edp` (energy × latency), `latency`, `energy`, `area` or `edap`; or a function of a design's cost
             (`latency_cycles`, `energy_uj`, `area_mm2`, `edp`, `edap`) that gives a number, which the search ranks by; it should grow with
             each of these. Several, separated by commas or in a list, ask for their Pareto front; then the first decides which design is
-            `best`. One and `accuracy` (`edp,accuracy`): which layers have weights of 4 bits is chosen, too, by their accuracy on `data`; the
-            study is that of the least objective whose loss is within `accuracy_loss`, `formats.json` and `formats.svg` beside it the front.
+            `best`. One and `accuracy` (`edp,accuracy`): which layers have weights of 4 bits is chosen, too, and of spaces with several
+            `input_formats` which the elements have, by their accuracy on `data`; the study is that of the least objective whose loss is within `accuracy_loss`, `formats.json` and `formats.svg` beside it the front.
         space: `gemmini`, `reference`, a YAML file, a `baco.Space`, or a dict with the keys of such a file (`{"dim": [8, 16]}`):
             what it does not say is as in `gemmini`.
         technology: what areas, energies and clocks are in, by name (`baco technology list`): the space's clock is then what its largest
@@ -338,6 +354,12 @@ class SearchOptions:
             if kept is not None:
                 return kept
         space = self._space(search)
+        if space.formats and not formats:
+            raise InputError(
+                f"{' or '.join(space.formats)} is a choice of accuracy, and that is no objective",
+                location=space.locate("input_formats") or Location("input_formats"),
+                hint=f"give {argument('objective')} {goal},accuracy, and data; or one format",
+            )
         explored = _kernel(network, self.kernel, self.shape, self.grid, self.seed, space)
         if explored is not None:
             space, search = explored.searched(space), "blocks"

@@ -20,7 +20,7 @@ class Space(Shown):
     """The accelerators that a search may choose from, and the constraints on designs. Spaces do not change: `replace` gives another.
 
     `Space(dim=[8, 16], constraints={"area_mm2": 2})` is `gemmini` but for what is said, by the keys of a space file
-    (docs/formats.md): `name`, `rules`, `base`, `fixed`, `dim`, `scratchpad_kib`, `accumulator_kib`, `dataflows`, `units`, `settings`,
+    (docs/formats.md): `name`, `rules`, `base`, `fixed`, `dim`, `scratchpad_kib`, `accumulator_kib`, `dataflows`, `units`, `input_formats`, `settings`,
     `double_buffer`, `constraints`, `networks`. Choices are lists, or ranges such as `{"min": 4, "max": 64, "powers_of": 2}`, or
     Python's `range`.
 

@@ -79,7 +79,7 @@ def _lines(built: Compiled, run: Run) -> Iterator[Any]:
         energy_text(run.energy_uj, run.simulation),
         *(f"model           {line}" for line in (run.agreement.summary() if run.agreement else ())),
         *(f"accuracy        {line}" for line in (run.accuracy.sentences() if run.accuracy else ())),
-        f"results         {_verdict(run)}",
+        f"results         {_verdict(built, run)}",
     )
 
 
@@ -109,13 +109,14 @@ def _steps(built: Compiled, run: Run) -> Iterator[Any]:
     yield f"predictions     by kind of step: {errors}"
 
 
-def _verdict(run: Run) -> str:
+def _verdict(built: Compiled, run: Run) -> str:
     if not run.right:
         return "WRONG"
     names = ", ".join(sorted(run.compared))
     if run._measured is not None:
+        form = built.accelerator.input_format
         return (
-            f"right: what {len(run._measured.checked)} operators wrote, and {names} at the end, equal the integer reference,"
+            f"right: what {len(run._measured.checked)} operators wrote, and {names} at the end, equal the {form} reference,"
             " element by element"
         )
     if not names:

@@ -76,9 +76,11 @@ def _silicon(result: Result) -> str:
     machine, known = result.best.accelerator, result.data.errors
     silicon = technology(machine.technology)
     if silicon.name == PUBLISHED:
-        return (
-            f"{PUBLISHED}: areas ± {known['area'].mean:.1%}, an assumed clock, published energies;"
-            " --technology ihp-sg13g2: measured in netlists"
+        form = machine.input_format
+        return f"{PUBLISHED}: areas ± {known['area'].mean:.1%}, an assumed clock, published energies; " + (
+            "--technology ihp-sg13g2: measured in netlists"
+            if form == "integer"
+            else f"what {form} takes beside integers is counted in cells, and its energy assumed"
         )
     figures = [
         f"{name} ± {known[name].mean:.1%}"

@@ -74,7 +74,8 @@ def hardware_steps(
         elif accelerator.timing == "gemmini":
             continue
         elif name == "row_functions":
-            if cost_model == "instruction":
+            # units for functions of rows work on integers
+            if cost_model == "instruction" and accelerator.input_format == "integer":
                 steps.append(_units_step(accelerator, space))
         elif cost_model in SETTINGS[name][1].readers:
             steps += [_setting_step(accelerator, space, name, way) for way in ("down", "up")]

@@ -268,8 +268,9 @@ class WholeNetworks:
         if schedules is None:
             return DesignProgram(one.name, one.weight, "", None, design.reason, None)
         try:
-            lowered = lower_network(one.network, design.accelerator, *schedules())
-            plan = Plan.of(one.spec, design.accelerator, _SEED, lowered, one.data, one.quantiser)
+            machine = design.accelerator
+            lowered = lower_network(one.network.on(machine), machine, *schedules())
+            plan = Plan.of(one.spec, machine, _SEED, lowered, one.data, one.quantiser.on(machine))
             predicted = program_cost(lowered, design.accelerator, one.toggles(design.accelerator))
         except InfeasibleError as error:
             return DesignProgram(one.name, one.weight, "", None, error.message, None)

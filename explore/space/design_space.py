@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from baco.accel.config import SETTINGS, Accelerator
-from baco.accel.dataflows import Dataflow, setting_of
+from baco.accel.dataflows import DATAFLOWS, Dataflow, setting_of
+from baco.accel.input_format import InputFormat
 from baco.accel.presets import load_accelerator
 from baco.accel.technology import technology
 from baco.common.errors import InputError, Location, did_you_mean
@@ -46,6 +47,7 @@ class DesignSpace(Shown):
             side and capacity must be legal too: ask `legal`.
         dataflows: allowed stationary operands.
         search_units: whether an accelerator has row functions is searched; else all are as `base` in that.
+        formats: of elements, where several are searched, that of `base` first: each as the space `of_format` gives.
         settings: what else is searched (`baco.accel.config.SETTINGS`): names and their values, ascending. Everything that asks for
             accelerators, areas or rules means those with the values of `base`; `at` gives the space with others.
         clocks: whether designs of several clocks are compared, so that time counts and not cycles (`Cost.clock_mhz`).
@@ -67,12 +69,10 @@ class DesignSpace(Shown):
     constraints: Constraints = field(default_factory=Constraints)
     networks: tuple[WeightedNetwork, ...] = ()
     search_units: bool = False
+    formats: tuple[InputFormat, ...] = ()
     settings: tuple[tuple[str, tuple[int, ...]], ...] = ()
     clocks: bool = False
     doc: YamlDoc | None = field(default=None, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self.base.check_integers("searches are for networks")
 
     def _headline(self) -> str:
         flows = " or ".join(self.dataflows)
@@ -88,6 +88,7 @@ class DesignSpace(Shown):
             yield name, _span(getattr(self, name))
         yield "dataflows", ", ".join(self.dataflows)
         yield "units", "row_functions or none" if self.search_units else None
+        yield "input_formats", ", ".join(self.formats) or None
         for name, values in self.settings:
             yield name, _span(values)
         yield "base", self.base.name
@@ -115,6 +116,14 @@ class DesignSpace(Shown):
     def without_units(self) -> DesignSpace:
         """The space without the choice of row functions: no accelerator has any. A space without the choice as it is."""
         return dataclasses.replace(self, search_units=False) if self.search_units else self
+
+    def of_format(self, form: InputFormat) -> DesignSpace:
+        """The space of the accelerators whose elements have one of `formats`. Raises InputError for what a format needs besides."""
+        if form == self.base.input_format:
+            return dataclasses.replace(self, formats=())
+        flows = tuple(flow for flow in self.dataflows if not DATAFLOWS[flow].sums_stay)
+        base = self.base.in_format(form)
+        return dataclasses.replace(self, base=base, dataflows=flows, search_units=False, formats=())
 
     # -- settings ----------------------------------------------------------------------------------------
 
@@ -307,8 +316,9 @@ class DesignSpace(Shown):
             del content[name]
         if not self.settings:  # the hash of spaces without is what it was before there were any
             del content["settings"]
-        if not self.clocks:
-            del content["clocks"]
+        for name in ("clocks", "formats"):
+            if not content[name]:
+                del content[name]
         constraints = self.constraints.model_dump(mode="json", exclude_none=True)
         return stable_hash({**content, "base": base, "constraints": constraints})
 
@@ -367,6 +377,8 @@ class DesignSpace(Shown):
         lines.append(f"dataflows: [{', '.join(self.dataflows)}]")
         if self.search_units:
             lines.append("units: [none, row_functions]")
+        if self.formats:
+            lines.append(f"input_formats: [{', '.join(self.formats)}]")
         if self.settings:
             chosen = ", ".join(f"{name}: {_choices_text(values)}" for name, values in self.settings)
             lines.append(f"settings: {{{chosen}}}")

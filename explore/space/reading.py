@@ -12,7 +12,8 @@ from typing import Any, get_args
 import numpy as np
 
 from baco.accel.config import SETTINGS, Accelerator
-from baco.accel.dataflows import Dataflow
+from baco.accel.dataflows import MACRO_DATAFLOW, Dataflow, setting_of
+from baco.accel.input_format import INPUT_FORMATS, InputFormat
 from baco.accel.presets import load_accelerator
 from baco.accel.technology import PUBLISHED, technology
 from baco.common.errors import InfeasibleError, InputError, Location, did_you_mean
@@ -199,7 +200,19 @@ def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
         )
     memory_gb_s = base.memory_gb_s
     if file.fixed:
-        base = parse_model(Accelerator, doc, ("fixed",), defaults=base.model_dump(mode="json"))
+        own = base.model_dump(mode="json")
+        if file.fixed.get("input_format", "integer") != "integer":  # not every dataflow has such an array
+            own["dataflow"] = setting_of(file.dataflows)
+        base = parse_model(Accelerator, doc, ("fixed",), defaults=own)
+    formats = _formats(file, base, doc)
+    if formats and formats[0] != base.input_format:
+        base = base.in_format(formats[0])
+    if base.input_format != "integer" and {*file.dataflows} - {*base.dataflows}:
+        raise InputError(
+            f"arrays of {base.input_format} are {' and '.join(base.dataflows)} only",
+            location=doc.location(("dataflows",)),
+            hint=f"give 'dataflows: [{', '.join(base.dataflows)}]'",
+        )
     if file.units is not None:
         base = with_units(base, "none" not in file.units)
     base = _in_its_technology(base, memory_gb_s, file, doc)
@@ -227,6 +240,7 @@ def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
         constraints=file.constraints,
         networks=tuple(n.model_copy(update={"network": _beside(folder, n.network)}) for n in file.networks),
         search_units=_searches_units(file),
+        formats=formats if len(formats) > 1 else (),
         settings=settings,
         doc=doc,
     )
@@ -238,6 +252,29 @@ def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
     if space.rules == "gemmini":
         _check_base(space)
     return space
+
+
+def _formats(file: SpaceFile, base: Accelerator, doc: YamlDoc) -> tuple[InputFormat, ...]:
+    """Formats of elements that a file names, integers first. Raises InputError where it fixes one as well, or has no dataflow for one."""
+    named = tuple(form for form in INPUT_FORMATS if form in (file.input_formats or ()))
+    if named and "input_format" in file.fixed:
+        raise InputError(
+            "'input_format' is searched and cannot be fixed",
+            location=doc.location(("fixed", "input_format"), key=True),
+            hint="give the one value as 'input_formats: [...]'",
+        )
+    if len(named) > 1 and (file.rules == "reference" or MACRO_DATAFLOW not in file.dataflows):
+        raise InputError(
+            "several input_formats are searched by the gemmini rules, weight-stationary",
+            location=doc.location(("input_formats",)),
+            hint="leave out all but one",
+        )
+    for form in named:
+        try:
+            base.in_format(form)
+        except InputError as error:
+            raise InputError(error.message, location=doc.location(("input_formats",))) from None
+    return named
 
 
 def _check_settings(space: DesignSpace, file: SpaceFile) -> None:

@@ -15,12 +15,12 @@ _PRESET = "gemmini-default"
 
 def reference_machine(space: DesignSpace) -> Accelerator:
     """Gemmini's default array and memories in the technology of a space: its clock, DRAM, DMA and energy table. It has no
-    row functions."""
+    row functions. In a space of floating point it computes that, weight-stationary."""
     preset = load_accelerator(_PRESET)
     return with_units(space.base, False).replace(
         name=_PRESET,
         dim=preset.dim,
-        dataflow=preset.dataflow,
+        dataflow=preset.dataflow if space.base.input_format == "integer" else space.base.dataflow,
         scratchpad_kib=preset.scratchpad_kib,
         scratchpad_banks=preset.scratchpad_banks,
         accumulator_kib=preset.accumulator_kib,

@@ -13,11 +13,13 @@ from onnx import TensorProto, helper, numpy_helper, save
 
 import baco
 from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.network.accuracy import AccuracyJudge
 from baco.compiler.network.quantise import quantise
 from baco.compiler.network.quantiser import Quantiser
 from baco.exploration.objective import without_accuracy
 from baco.exploration.task_layers import LoweredTask
 from baco.exploration.weight_formats import nested_choices
+from baco.workloads.inputs.samples import read_samples
 
 RANDOM = np.random.default_rng(3)
 SHAPES = {"a": (24, 3, 3, 3), "b": (16, 24, 1, 1), "c": (16, 5)}
@@ -150,3 +152,45 @@ def test_what_accuracy_needs(model: str, tmp_path: Path) -> None:
             out=tmp_path / "c",
             progress=False,
         )
+
+
+FORMATS = {"dataflows": ["WS"], "units": ["none"], "technology": "published-45nm"}
+
+
+def test_formats_of_elements_are_choices_too(model: str, tmp_path: Path) -> None:
+    space = SPACE | FORMATS | {"input_formats": ["fp8-e5m2", "integer"]}
+    baco.explore(model, space, "edp,accuracy", data=DATA, samples=60, out=tmp_path, progress=False)
+    rows = json.loads((tmp_path / "formats.json").read_text())
+    assert [row["weights"] for row in rows][-1] == "fp8-e5m2"
+    assert len(rows) == 5
+    row = rows[-1]
+    assert row["weight_bytes"] == sum(np.prod(shape) for shape in SHAPES.values())
+    folder = tmp_path / row["study"]
+    best = baco.load_study(folder).best
+    assert best.accelerator.input_format == "fp8-e5m2"
+    assert all(task.layer.elements == "fp8-e5m2" for task in best.tasks if isinstance(task, LoweredTask))
+    # what is said of it is what a network in the best design's numbers loses
+    samples = read_samples(DATA, baco.network(model), ("x",))
+    own = Quantiser().on(best.accelerator)
+    numbers = quantise(baco.network(model), samples.inputs, quantiser=own)
+    judged = AccuracyJudge(baco.network(model), samples, quantiser=own).measure(numbers, operators=False)
+    assert row["snr_db"] == judged.near.snr_db
+    said = json.loads((folder / "accuracy.json").read_text())
+    assert said["quantiser"]["floats"] == {"form": "fp8-e5m2", "rows": best.accelerator.dim}
+    assert said["networks"]["small"]["agreeing"] == judged.agreeing
+
+
+def test_formats_of_elements_need_accuracy_and_their_arrays(model: str, tmp_path: Path) -> None:
+    space = SPACE | FORMATS | {"input_formats": ["integer", "fp8-e4m3"]}
+    with pytest.raises(InputError, match="integer or fp8-e4m3 is a choice of accuracy"):
+        baco.explore(model, space, "edp", data=DATA, out=tmp_path, progress=False)
+    assert baco.Space(**space).replace(name="again").design.formats == ("integer", "fp8-e4m3")
+    one = baco.Space(**(space | {"input_formats": ["fp8-e4m3"]}))
+    assert one.base.input_format == "fp8-e4m3"
+    assert one.design == one.replace().design
+    with pytest.raises(InputError, match="arrays of fp8-e4m3 are WS only"):
+        baco.Space(**(space | {"input_formats": ["fp8-e4m3"], "dataflows": ["WS", "OS"]}))
+    with pytest.raises(InputError, match="weight-stationary"):
+        baco.Space(**(space | {"dataflows": ["OS"]}))
+    with pytest.raises(InputError, match="cannot be fixed"):
+        baco.Space(**(space | {"fixed": {"input_format": "integer"}}))
