@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from annotated_types import Interval
 from pydantic import PositiveInt
 
-from baco.accel.system import System
+from baco.accel.system import HOST, System
 from baco.bench.harness.experiment import (
     FOLDER,
     ResultFiles,
@@ -183,7 +183,9 @@ def _row(measured: MeasuredPlan) -> dict[str, Any]:
     return {
         "engine": measured.engine,
         "hash": system.config_hash,
-        "units": units_text([one.name for one in system.units]),
+        "units": units_text(
+            [HOST if one.accelerator is None else one.accelerator.name for one in system.units]
+        ),
         "area_mm2": system.area_mm2 + system.cores_mm2,
         "planned_ms": measured.plan.timetable.makespan * 1e-6,
         "measured_ms": measured.makespan_ns * 1e-6,
