@@ -20,6 +20,8 @@ from baco.accel.system import HOST, MOST_ACCELERATORS, System
 from baco.common.errors import InfeasibleError, Location
 from baco.exploration.space import Choice, DesignSpace
 
+#: Beyond rounding: a system that is said to be as large as the limit fits.
+_ROUNDING = 1 + 1e-9
 #: Tries to change a system into one that fits before another change is tried.
 _TRIES = 20
 
@@ -118,7 +120,7 @@ class SystemSpace:
         if choice not in self._known:
             self._known[choice] = _Kinds(self.space.at(choice), self.flows, self.limit_mm2)
             own = self._known[choice]
-            if own.points and self._area_beside(choice, 1) + float(own.areas[0]) > self.limit_mm2:
+            if own.points and self._area_beside(choice, 1) + float(own.areas[0]) > self.limit_mm2 * _ROUNDING:
                 own.points, own.areas = [], own.areas[:0]
         return self._known[choice]
 
@@ -166,7 +168,7 @@ class SystemSpace:
             1 <= count <= self.most_units
             and 0 <= point.hosts <= self.most_hosts
             and all(one in known for one in point.accelerators)
-            and self.area_mm2(point) <= self.limit_mm2
+            and self.area_mm2(point) <= self.limit_mm2 * _ROUNDING
         )
 
     def first(self) -> list[SystemPoint]:
@@ -200,7 +202,7 @@ class SystemSpace:
     def _with_more(self, point: SystemPoint, rng: np.random.Generator) -> SystemPoint | None:
         """With another accelerator, larger ones more often; None where none fits."""
         kinds = self._kinds(point.choice)
-        left = self.limit_mm2 - (self.area_mm2(point) if point.accelerators else 0.0)
+        left = self.limit_mm2 * _ROUNDING - (self.area_mm2(point) if point.accelerators else 0.0)
         count = kinds.fitting(left)
         if not count:
             return None

@@ -19,7 +19,9 @@ pytestmark = pytest.mark.skipif(
 #: What commands touch and which are legal is open: the station is right whatever that is.
 VERILOG = stubbed(verilog(SMALL), "baco_operands")
 #: Operands pass through the bridge: two bits of each stand for all.
-VERILOG += source_text("baco_cvxif.v").replace("[63:0]", "[1:0]").replace("64'd0", "2'd0").replace("= 141;", "= 17;")
+VERILOG += (
+    source_text("baco_cvxif.v").replace("[63:0]", "[1:0]").replace("64'd0", "2'd0").replace("= 141;", "= 17;")
+)
 FETCH = {"DIM": 2, "SP_AW": 4, "CW": 2}
 STATION = {
     "DIM": 2, "SP_ROWS": 8, "ACC_ROWS": 4, "AW": 3, "LOAD_ENTRIES": 2, "EX_ENTRIES": 3, "STORE_ENTRIES": 1, "ID_BITS": 2,

@@ -12,6 +12,7 @@ import pytest
 
 import baco
 from baco.accel.presets import load_system
+from baco.accel.system import System
 from baco.common.errors import InfeasibleError
 from baco.compiler.network.quantise import sketch
 from baco.exploration.executors.executor_choice import HERE
@@ -113,6 +114,15 @@ def test_every_change_fits_and_moves_reach_all_numbers_of_units() -> None:
     assert {count for count, _ in seen} == {1, 2, 3, 4}
     assert {hosts for _, hosts in seen} == {0, 1}
     assert {systems.space.dataflows[0], "OS", "both"} >= {one.dataflow for one in system.accelerators}
+
+
+def test_a_system_as_large_as_the_limit_fits() -> None:
+    """The area of one 32 x 32 with its core is that of one 32 x 32 with its core, whoever adds it up."""
+    space, point = load_space("gemmini"), SystemPoint((), (UnitPoint(0, 32, 64, 256, 0),), 0)
+    own = System.single(space.accelerator(32, 64, 256))
+    limit = own.area_mm2 + own.cores_mm2
+    assert SystemSpace(space.constrain("test", area_mm2=limit)).fits(point)
+    assert not SystemSpace(space.constrain("test", area_mm2=0.999 * limit)).fits(point)
 
 
 def test_nothing_fits() -> None:
