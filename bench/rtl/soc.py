@@ -28,7 +28,7 @@ NETWORKS = ("resnet18:image=64", "mobilenet_v2:image=64", "deepbench_face:image=
 
 
 def run(
-    networks: Sequence[str] = NETWORKS,
+    networks: Sequence[str] = (),
     elfs: Sequence[Path] = (),
     *,
     accelerator: str = "gemmini-default",
@@ -39,7 +39,7 @@ def run(
     """Run programs with both cores, compare every result with integers, and count cycles.
 
     Args:
-        networks (--network): repeatable; by default some that run in minutes. Repeated blocks run once.
+        networks (--network): repeatable; by default some that run in minutes, or none where there is --elf. Repeated blocks run once.
         elfs (--elf, FILE.elf): a program for that accelerator; repeatable.
         accelerator (-a, NAME): that runs them.
         host (--engine): of the C++ core: timed or rtl.
@@ -56,7 +56,7 @@ def run(
         files.keep(rows)
 
     machine = load_accelerator(accelerator)
-    for name in networks:
+    for name in networks or ([] if elfs else NETWORKS):
         graph = load_network(name)
         integers = quantise(graph, (), layers=1)
         data = quantise_inputs(integers, other_inputs(graph, integers, 0))
