@@ -233,6 +233,15 @@ PATCHES: tuple[Patch, ...] = (
         "                                            : snoop_addr_i[ariane_pkg::DCACHE_INDEX_WIDTH-1:0];\n",
         "the same",
     ),
+    # a product of 0 with the addend -0 became -0 when rounding down
+    Patch(
+        "core/fpu/src/fpnew_fma.sv",
+        "fpnew_pkg::MUL: begin // Set addend to -0 (for proper rounding with RDN)\n"
+        "        operand_c = '{sign: 1'b1, exponent: '0, mantissa: '0};\n",
+        "fpnew_pkg::MUL: begin\n"
+        "        operand_c = '{sign: inp_pipe_rnd_mode_q[NUM_INP_REGS] != fpnew_pkg::RDN, exponent: '0, mantissa: '0};\n",
+        "products of 0 keep their sign when rounding down",
+    ),
     # Yosys with slang refuses ranges beyond a vector where no simulation comes
     Patch(
         "core/cache_subsystem/wt_dcache_wbuffer.sv",
