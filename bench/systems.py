@@ -93,7 +93,8 @@ def run(
                 continue
             same = [row for row in rows if (row["mix"], row["hash"]) == (mix, system.config_hash)]
             known = same[0] if same else _row(_measured(mix, system, seconds, engine, say))
-            rows.append({**known, "priced": priced, **dict(zip(_KEY, key, strict=True))})
+            own = {"priced": priced, "limit_mm2": limit, **dict(zip(_KEY, key, strict=True))}
+            rows.append({**known, **own})
             files.keep(rows)
     return rows
 
@@ -196,7 +197,6 @@ def _row(measured: MeasuredPlan) -> dict[str, Any]:
 
 def page(rows: Sequence[Mapping[str, Any]]) -> str:
     """By mix: medians of the searches, systems by hand, and how much faster the searched system is than the single array."""
-    _, limit = area_of_one()
     parts = []
     for mix, group in itertools.groupby(rows, key=lambda row: str(row["mix"])):
         of_mix = list(group)
@@ -208,7 +208,7 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
         lines.sort(key=lambda line: float(line["measured_ms"]))
         networks, layers = MIXES[mix]
         told = f"`{'`, `'.join(networks)}`" + ("" if layers is None else f", {layers} of the repeated blocks")
-        told += f", {of_mix[0]['samples']} systems a search"
+        told += f", {of_mix[0]['samples']} systems a search, {of_mix[0]['limit_mm2']:.1f} mm²"
         parts += [
             f"## {mix}: {told}",
             table(
@@ -231,8 +231,8 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
         ]
     return page_of(
         "Systems: searched, beside single arrays of the same area",
-        f"Whatever fits {limit:.1f} mm²: one 32 x 32 with 256 + 64 KiB in the default space's technology, and its core (`System.cores_mm2`: "
-        f"assumed). Searches are for the least makespan; the seed of the median is shown. Memories of systems"
+        "Whatever fits the area of one 32 x 32 with 256 + 64 KiB in the default space's technology, and its core (`System.cores_mm2`: "
+        "assumed). Searches are for the least makespan; the seed of the median is shown. Memories of systems"
         " by hand are the largest of the published proportion that fit, the same in each."
         " Every result of every operator is that of the integers. Names: side, scratchpad and accumulator in KiB. Where accelerators may"
         " have row functions (`units` in names), Verilog runs; the timed model has none.",
@@ -249,5 +249,5 @@ def _gain(kinds: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     mean = math.exp(sum(map(math.log, pairs)) / len(pairs))
     return (
         f"The searched system is **{mean:.2f} times** as fast as the searched single array of the same seed, measured (geometric mean of"
-        f" {len(pairs)} seeds, {min(pairs):.2f} to {max(pairs):.2f}); the worst system over the best array: {best:.2f}."
+        f" {len(pairs)} seed{'s' * (len(pairs) > 1)}, {min(pairs):.2f} to {max(pairs):.2f}); the worst system over the best array: {best:.2f}."
     )
