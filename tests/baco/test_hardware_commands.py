@@ -91,7 +91,7 @@ def test_rtl_hands_over_a_folder(capsys: pytest.CaptureFixture[str], tmp_path: P
     [
         ((), "give either -o FILE.v, or --package DIR"),
         (("-o", "a.v", "--package", "d"), "give either -o FILE.v, or --package DIR"),
-        (("--package", "d", "--check"), "--header, --structure and --check belong to -o FILE.v"),
+        (("--package", "d", "--check"), "--header, --structure, --check and --soc belong to -o FILE.v"),
         (("-o", "a.v", "-n", "resnet18"), "belong to --package DIR"),
         (("--package", "d", "-n", "resnet19"), "did you mean 'resnet18'"),
     ],

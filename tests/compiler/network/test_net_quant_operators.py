@@ -25,6 +25,7 @@ from tests.compiler.network.operator_kinds import concrete_kinds
 #: `test_net_float_arrays.py`.
 REAL = {
     "Coded",
+    "CodedSum",
     "RealProducts",
     "RealResize",
     "RealRows",
