@@ -23,6 +23,10 @@ module baco_soc #(
     output wire [7:0] m_axi_awlen,
     output wire [2:0] m_axi_awsize,
     output wire [1:0] m_axi_awburst,
+    output wire m_axi_awlock,
+    output wire [3:0] m_axi_awcache,
+    output wire [2:0] m_axi_awprot,
+    output wire [3:0] m_axi_awqos,
     output wire m_axi_wvalid,
     input wire m_axi_wready,
     output wire [DMA_BITS-1:0] m_axi_wdata,
@@ -39,6 +43,10 @@ module baco_soc #(
     output wire [7:0] m_axi_arlen,
     output wire [2:0] m_axi_arsize,
     output wire [1:0] m_axi_arburst,
+    output wire m_axi_arlock,
+    output wire [3:0] m_axi_arcache,
+    output wire [2:0] m_axi_arprot,
+    output wire [3:0] m_axi_arqos,
     input wire m_axi_rvalid,
     output wire m_axi_rready,
     input wire m_axi_rid,                            // one ID: not looked at
@@ -93,7 +101,6 @@ module baco_soc #(
     output wire [7:0] event_units
 );
   localparam BEAT = DMA_BITS / 8;
-  localparam [31:0] BEAT_LOG = $clog2(BEAT);
   localparam CORE_READS = 8, CORE_WRITES = 16;
 
   // ---------------------------------------------------------------- the core
@@ -194,33 +201,29 @@ module baco_soc #(
       .wr_req_ready(write_ready), .wr_req_addr(write_addr), .wr_req_data(write_data), .wr_req_mask(write_mask),
       .wr_ack_valid(write_ack));
 
-  wire read_error, write_error, _unused_reads_idle, _unused_writes_idle, _unused_read_tag, _unused_write_tag;
+  wire read_error, write_error, _unused_idle, _unused_read_tag, _unused_write_tag;
   wire [1:0] _unused_read_response, _unused_write_response;
   wire [ADDR_BITS-1:0] _unused_read_address, _unused_write_address;
-  baco_axi4_reads #(.ADDR_BITS(ADDR_BITS), .DMA_BITS(DMA_BITS), .REQUESTS(DMA_REQUESTS + CORE_READS)) reads (
-      .clock(clock), .reset(reset), .halted(1'b0), .idle(_unused_reads_idle),
-      .req_valid(read_valid), .req_ready(read_ready), .req_addr(read_addr), .req_size(read_size),
-      .req_tag(1'b0), .error_tag(_unused_read_tag), .resp_valid(beat_valid), .resp_ready(beat_ready), .resp_data(beat_data),
-      .arvalid(m_axi_arvalid), .arready(m_axi_arready), .araddr(m_axi_araddr), .arlen(m_axi_arlen),
-      .rvalid(m_axi_rvalid), .rready(m_axi_rready), .rdata(m_axi_rdata), .rresp(m_axi_rresp), .rlast(m_axi_rlast),
-      .error(read_error), .error_response(_unused_read_response), .error_address(_unused_read_address));
-  baco_axi4_writes #(.ADDR_BITS(ADDR_BITS), .DMA_BITS(DMA_BITS)) writes (
-      .clock(clock), .reset(reset), .halted(1'b0), .idle(_unused_writes_idle),
-      .req_valid(write_valid), .req_ready(write_ready), .req_addr(write_addr), .req_data(write_data),
-      .req_mask(write_mask), .req_tag(1'b0), .error_tag(_unused_write_tag), .ack_valid(write_ack),
-      .awvalid(m_axi_awvalid), .awready(m_axi_awready), .awaddr(m_axi_awaddr), .awlen(m_axi_awlen),
-      .wvalid(m_axi_wvalid), .wready(m_axi_wready), .wdata(m_axi_wdata), .wstrb(m_axi_wstrb), .wlast(m_axi_wlast),
-      .bvalid(m_axi_bvalid), .bready(m_axi_bready), .bresp(m_axi_bresp),
-      .error(write_error), .error_response(_unused_write_response), .error_address(_unused_write_address));
+  baco_axi4_memory #(.ADDR_BITS(ADDR_BITS), .DMA_BITS(DMA_BITS), .REQUESTS(DMA_REQUESTS + CORE_READS)) memory (
+      .clock(clock), .reset(reset), .halted(1'b0), .idle(_unused_idle),
+      .rd_req_valid(read_valid), .rd_req_ready(read_ready), .rd_req_addr(read_addr), .rd_req_size(read_size), .rd_req_tag(1'b0),
+      .rd_resp_valid(beat_valid), .rd_resp_ready(beat_ready), .rd_resp_data(beat_data),
+      .wr_req_valid(write_valid), .wr_req_ready(write_ready), .wr_req_addr(write_addr), .wr_req_data(write_data),
+      .wr_req_mask(write_mask), .wr_req_tag(1'b0), .wr_ack_valid(write_ack),
+      .read_error(read_error), .read_response(_unused_read_response), .read_address(_unused_read_address), .read_tag(_unused_read_tag),
+      .write_error(write_error), .write_response(_unused_write_response), .write_address(_unused_write_address),
+      .write_tag(_unused_write_tag),
+      .awvalid(m_axi_awvalid), .awready(m_axi_awready), .awid(m_axi_awid), .awaddr(m_axi_awaddr), .awlen(m_axi_awlen),
+      .awsize(m_axi_awsize), .awburst(m_axi_awburst), .awlock(m_axi_awlock), .awcache(m_axi_awcache), .awprot(m_axi_awprot),
+      .awqos(m_axi_awqos), .wvalid(m_axi_wvalid), .wready(m_axi_wready), .wdata(m_axi_wdata), .wstrb(m_axi_wstrb),
+      .wlast(m_axi_wlast), .bvalid(m_axi_bvalid), .bready(m_axi_bready), .bresp(m_axi_bresp),
+      .arvalid(m_axi_arvalid), .arready(m_axi_arready), .arid(m_axi_arid), .araddr(m_axi_araddr), .arlen(m_axi_arlen),
+      .arsize(m_axi_arsize), .arburst(m_axi_arburst), .arlock(m_axi_arlock), .arcache(m_axi_arcache), .arprot(m_axi_arprot),
+      .arqos(m_axi_arqos), .rvalid(m_axi_rvalid), .rready(m_axi_rready), .rdata(m_axi_rdata), .rresp(m_axi_rresp),
+      .rlast(m_axi_rlast));
   always @(posedge clock)
     if (reset) bus_error <= 1'b0;
     else if (read_error || write_error) bus_error <= 1'b1;
 
-  assign m_axi_awid = 1'b0;
-  assign m_axi_awsize = BEAT_LOG[2:0];
-  assign m_axi_awburst = 2'b01;
-  assign m_axi_arid = 1'b0;
-  assign m_axi_arsize = BEAT_LOG[2:0];
-  assign m_axi_arburst = 2'b01;
   wire _unused = &{1'b0, m_axi_bid, m_axi_rid};
 endmodule

@@ -30,6 +30,8 @@ class Resource(NamedTuple):
         return f"layers that {self.words} limit{'' if self.words in ('loads', 'stores') else 's'}"
 
 
+#: Twice of loads or stores, which share it.
+_PORT = "a memory port of twice the width"
 #: By the names that terms of latency and energy have. Okabe and Ito's colours, and more between: no two are alike, for
 #: colour-blind readers either.
 RESOURCES: dict[str, Resource] = {
@@ -49,8 +51,8 @@ RESOURCES: dict[str, Resource] = {
     "functions": Resource("functions of rows", "#c03bd8"),
     "normalisations": Resource("normalisations", "#8a2c14"),
     "memory": Resource("memory channel", "#aa3377", "the memory channel", "twice the memory channel"),
-    "load": Resource("loads", "#e3d430", "loads", "loads of twice the speed"),
-    "store": Resource("stores", "#e39ac2", "stores", "stores of twice the speed"),
+    "load": Resource("loads", "#e3d430", "loads", _PORT),
+    "store": Resource("stores", "#e39ac2", "stores", _PORT),
     "issue": Resource(
         "issue of commands", "#7d5a3c", "the issue of commands", "commands issued at twice the rate"
     ),

@@ -251,7 +251,10 @@ def _time_sentences(data: ReportData) -> list[str]:
         for bottleneck in found
         if bottleneck.doubled_cycles
     ]
-    helps = [f"{RESOURCES[name].twice} {gain:.2f} times" for gain, name in gains if gain >= 1.01][:3]
+    # loads and stores share the memory port
+    helps = [
+        *dict.fromkeys(f"{RESOURCES[name].twice} {gain:.2f} times" for gain, name in gains if gain >= 1.01)
+    ][:3]
     if helps:
         sentences.append(f"All else as it is, the whole program would be faster with {_listing(helps)}.")
     return sentences
