@@ -85,6 +85,8 @@ def _row(name: str, one: Measured, predicted: float | None, what: str) -> tuple[
         return f"{100 * cycles / one.cycles:.0f} %" if one.cycles else ""
 
     busy, stalls = one.busy, one.stalls
+    # a core in Verilog tells fences only
+    told = "command" in stalls
     others = sum(n for reason, n in stalls.items() if reason not in ("command", "fence"))
     return (
         name,
@@ -92,7 +94,9 @@ def _row(name: str, one: Measured, predicted: float | None, what: str) -> tuple[
         "" if predicted is None else f"{predicted:,.0f}",
         "" if predicted is None or not one.cycles else f"{100 * (predicted / one.cycles - 1):+.1f} %",
         *(share(busy[unit]) for unit in ("load", "execute", "store", "mesh")),
-        *(share(stalls["command"]), share(stalls["fence"]), share(others)),
+        share(stalls["command"]) if told else "",
+        share(stalls["fence"]),
+        share(others) if told else "",
         f"{one.dram_bytes / 1024:,.0f}",
         what,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from baco.accel.isa import encode
 from baco.sim.network.chart import draw_network_html
 from baco.sim.network.profile import OperatorProfile
+from baco.sim.network.table import COLUMNS, table_rows
 from baco.sim.trace import draw_html, read_log
 from tests.browser import ATTACK, LOOKS, Browser
 
@@ -162,3 +164,19 @@ def test_hostile_names_of_operators(browser: Browser, tmp_path: Path) -> None:
     assert browser.evaluate("document.querySelector('h1').textContent") == ATTACK
     assert browser.problems == []
     assert browser.requests == [path.resolve().as_uri()]
+
+
+def test_a_core_that_tells_its_fences_only_is_shown_without_its_other_waits() -> None:
+    """As the SoC's does."""
+    told = operator(0, "layer", 0)
+    counters = {
+        name: n
+        for name, n in told.counters.items()
+        if name not in ("host_stall_command", "host_stall_response")
+    }
+    run: Any = SimpleNamespace(operators=[replace(told, counters=counters)], steps=[])
+    rows = table_rows(run)
+    assert len(rows) == 2
+    for row in rows:
+        shown = dict(zip(COLUMNS, row, strict=True))
+        assert (shown["host waits: command"], shown["fence"], shown["other"]) == ("", "20 %", "")
