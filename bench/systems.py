@@ -4,7 +4,7 @@ best single array of a search with the same budget, and systems that people woul
 from __future__ import annotations
 
 import itertools
-import math
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -246,7 +246,7 @@ def _gain(kinds: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     array, system = ([row["measured_ms"] for row in kinds[kind]] for kind in (_ARRAY, _SYSTEM))
     pairs = [before / after for before, after in zip(array, system, strict=False)]
     best = min(array) / max(system)
-    mean = math.exp(sum(map(math.log, pairs)) / len(pairs))
+    mean = statistics.geometric_mean(pairs)
     return (
         f"The searched system is **{mean:.2f} times** as fast as the searched single array of the same seed, measured (geometric mean of"
         f" {len(pairs)} seed{'s' * (len(pairs) > 1)}, {min(pairs):.2f} to {max(pairs):.2f}); the worst system over the best array: {best:.2f}."

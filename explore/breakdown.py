@@ -373,7 +373,6 @@ def operator_entries(
     table = accelerator.energy_law
     accumulator = table.accumulator_pj(float(accelerator.accumulator_kib), float(accelerator.dim))
     scratchpad = table.scratchpad_pj(float(accelerator.scratchpad_kib), float(accelerator.dim))
-    idle = accelerator.static_pj(1.0)
     found = []
     for one in operators:
         group = one.function == "group"
@@ -387,7 +386,7 @@ def operator_entries(
             "dram": moved,
             "accumulator": float(accumulator) * one.cost.accumulator_words,
             "scratchpad": float(scratchpad) * one.cost.scratchpad_words,
-            "static": idle * one.cost.cycles,
+            "static": accelerator.static_pj(one.cost.cycles),
         }
         found.append(
             CostEntry(

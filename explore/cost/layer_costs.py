@@ -38,7 +38,7 @@ def layer_costs(
     latency = latency_terms(counts, dim, accelerator.dram_bytes_per_cycle)
     energy = energy_terms(counts, dim, accumulator_kib, scratchpad_kib, accelerator.energy_law)
     accesses = torch.stack([counts.a0, counts.a1, counts.a2, counts.a3])
-    idle = accelerator.static_pj(1.0)  # of a cycle; it takes as long as all the rest of a row
+    idle = accelerator.static_pj(1.0)  # of a cycle
     rows = zip(latency.T.tolist(), energy.T.tolist(), accesses.T.tolist(), counts.macs.tolist(), strict=True)
     return [
         LayerCost(

@@ -442,8 +442,6 @@ def by_instructions(
     """Costs of counted words, with the predicted latency and traffic of main memory of each layer, carried out as a
     mapping or schedule says. Raises as `baco.compiler.latency.predict_layers`."""
     predicted = predict_layers(layers, how, accelerators)
-    # few accelerators, each of many layers
-    per_cycle = {key: own.static_pj(1.0) for key, own in {id(own): own for own in accelerators}.items()}
     found = []
     for one, cost, layer, own, accelerator in zip(how, words, layers, predicted, accelerators, strict=True):
         schedule = realise(layer, one, accelerator) if isinstance(one, Mapping) else one
@@ -454,7 +452,7 @@ def by_instructions(
         busy = {name: float(own.terms[own.names.index(name)]) for name in RESOURCES if name in own.names}
         busy["memory"] = moved / channel_bytes_per_cycle(accelerator)
         energy = (*cost.energy_terms_pj[:4], accelerator.energy_law.dram_pj * moved)
-        idle = per_cycle[id(accelerator)] * float(own.cycles)
+        idle = accelerator.static_pj(float(own.cycles))
         found.append(
             replace(
                 cost,

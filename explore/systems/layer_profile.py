@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from baco.accel.config import Accelerator
-from baco.accel.system import HOST, MOST_ACCELERATORS, System
+from baco.accel.system import MOST_ACCELERATORS, System
 from baco.common.errors import InputError
 from baco.compiler.layers.float_sums import float_sums
 from baco.compiler.network.quantise import sketch
@@ -162,8 +162,3 @@ def network_totals(rows: Iterable[LayerOnUnit]) -> list[NetworkOnUnit]:
         )
         for key, own in sums.items()
     ]
-
-
-def is_core(unit: str) -> bool:
-    """Whether a unit has no accelerator."""
-    return unit.partition(" ")[0] == HOST

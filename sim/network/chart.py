@@ -58,12 +58,12 @@ def _bars(built: NetworkProgram, run: NetworkRun) -> list[_Bar]:
 
 
 def _cycles(one: Measured) -> tuple[int, ...]:
-    """Busy cycles in each lane. A core in Verilog tells fences only: its other waits are among what it computes."""
-    busy = one.busy
-    command, fence, response = (one.stalls.get(reason, 0) for reason in ("command", "fence", "response"))
-    computes = one.cycles - command - fence - response
+    """Busy cycles in each lane."""
+    busy, stalls = one.busy, one.stalls
+    waits = stalls["command"] + stalls["fence"] + stalls["response"]
+    computes = one.cycles - waits
     units = (busy[unit] for unit in ("load", "execute", "store", "mesh"))
-    return (one.cycles, *units, computes, command, fence)
+    return (one.cycles, *units, computes, stalls["command"], stalls["fence"])
 
 
 @drawing()
