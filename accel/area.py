@@ -264,6 +264,28 @@ def arbiter_counts(units: int, dma_bits: int, reads: int, writes: int) -> dict[s
     }
 
 
+def adapter_counts(unit_bits: int, dma_bits: int, reads: int, beats: int, writes: int) -> dict[str, float]:
+    """As `arbiter_counts` of what is between a port and a wider one (accel/rtl/baco_memory_adapter.v).
+
+    Args:
+        unit_bits, dma_bits: width of both.
+        reads, beats, writes: requests, beats of the wider port, and of writes that its queues hold.
+    """
+    lane = (dma_bits // unit_bits).bit_length() - 1
+    queues = reads * (lane + 8) + beats * dma_bits + writes * lane
+    counters = sum(
+        2 * max(1, (depth - 1).bit_length()) + depth.bit_length() for depth in (reads, beats, writes)
+    )
+    held = dma_bits + dma_bits // 8 + _ADDRESS_BITS - (dma_bits // 8).bit_length() + 1 + 2 * lane + 2
+    pending = (writes * dma_bits // unit_bits).bit_length()
+    return {
+        "register_bits": queues + counters + held + pending + 8,
+        "partial_products": 0,
+        "adder_bits": _ADDRESS_BITS + 16 + 2 * (counters + pending),
+        "multiplexer_bits": queues + dma_bits + (dma_bits - unit_bits),
+    }
+
+
 def cells_mm2(counts: Mapping[str, float], um2: Mapping[str, float] | None = None) -> float:
     """Area of counts by quantity, mm2, where one of each takes `um2`; by default as the published areas have it."""
     if um2 is None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-from baco.accel.area import arbiter_counts, cells_mm2
+from baco.accel.area import adapter_counts, arbiter_counts, cells_mm2
 from baco.accel.config import Accelerator
 from baco.accel.technology import technology
 from baco.common.errors import InputError
@@ -103,10 +103,16 @@ class System:
         return clocks[0]
 
     @property
+    def dma_bits(self) -> int:
+        """Width of the memory port, that of the accelerator whose own is widest; the others are behind adapters."""
+        return max(accelerator.dma_bits for accelerator in self.accelerators)
+
+    @property
     def dram_bytes_per_cycle(self) -> float:
         """Bandwidth of the channel: the most that any accelerator is told of, or what the one memory port moves if that is less."""
-        told = max(accelerator.dram_bytes_per_cycle for accelerator in self.accelerators)
-        return min(told, max(accelerator.dma_bits for accelerator in self.accelerators) / 8)
+        return min(
+            max(accelerator.dram_bytes_per_cycle for accelerator in self.accelerators), self.dma_bits / 8
+        )
 
     @property
     def reads_in_flight(self) -> int:
@@ -116,20 +122,29 @@ class System:
     @property
     def writes_in_flight(self) -> int:
         """Likewise, beats of writes."""
-        return sum(
-            accelerator.dma_requests * accelerator.dma_max_bytes * 8 // accelerator.dma_bits
-            for accelerator in self.accelerators
-        )
+        return sum(map(_write_beats, self.accelerators))
+
+    def adapter_depths(self, accelerator: Accelerator) -> dict[str, int]:
+        """Of the adapter before an accelerator's narrower port: requests, beats that are kept (its largest request, two at least, so that one
+        leaves as another one comes), beats of writes under way."""
+        kept = max(2, accelerator.dma_max_bytes * 8 // self.dma_bits)
+        return {"reads": accelerator.dma_requests, "beats": kept, "writes": _write_beats(accelerator)}
 
     @property
     def arbiter_mm2(self) -> float:
         """Area of what is before the memory port, in the first accelerator's technology."""
-        first = self.accelerators[0]
-        counts = arbiter_counts(
-            len(self.accelerators), first.dma_bits, self.reads_in_flight, self.writes_in_flight
-        )
-        silicon = technology(first.technology)
-        return cells_mm2(counts, silicon.logic_um2 if silicon.measured else None)
+        counts = [
+            arbiter_counts(
+                len(self.accelerators), self.dma_bits, self.reads_in_flight, self.writes_in_flight
+            ),
+            *(
+                adapter_counts(one.dma_bits, self.dma_bits, **self.adapter_depths(one))
+                for one in self.accelerators
+                if one.dma_bits < self.dma_bits
+            ),
+        ]
+        silicon = technology(self.accelerators[0].technology)
+        return sum(cells_mm2(own, silicon.logic_um2 if silicon.measured else None) for own in counts)
 
     @property
     def area_mm2(self) -> float:
@@ -155,3 +170,8 @@ class System:
         """16 hexadecimal digits over all that programs and Verilog depend on; of a single unit, its accelerator's."""
         hashes = [HOST if unit.accelerator is None else unit.accelerator.config_hash for unit in self.units]
         return hashes[0] if len(hashes) == 1 else stable_hash(hashes)
+
+
+def _write_beats(accelerator: Accelerator) -> int:
+    """Of an accelerator that may be under way at a time."""
+    return accelerator.dma_requests * accelerator.dma_max_bytes * 8 // accelerator.dma_bits

@@ -38,6 +38,7 @@ _EXPERIMENTS = {
     "pipelines": "pipelines.run",
     "port": "port",
     "systems": "systems",
+    "plans": "system_plans",
     "soc": "rtl.soc",
 }
 BENCH = {name: (f"baco.bench.{module}", "run", "page") for name, module in _EXPERIMENTS.items()}

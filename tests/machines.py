@@ -44,18 +44,24 @@ WHOLE_PLAIN = WHOLE.replace(
         update={"row_functions": False, "requantization": False, "packed_weights": False}
     ),
 )
+_SMALLER = Accelerator(name="smaller", dim=2, dataflow="WS", scratchpad_kib=1, accumulator_kib=1, dma_bits=64)
 #: Units of a system: two arrays that differ, and a core without.
 PAIR = System(
     "pair",
     (
         SystemUnit("whole-plain", WHOLE_PLAIN),
-        SystemUnit(
-            "smaller",
-            Accelerator(
-                name="smaller", dim=2, dataflow="WS", scratchpad_kib=1, accumulator_kib=1, dma_bits=64
-            ),
-        ),
+        SystemUnit("smaller", _SMALLER),
         SystemUnit("host", None),
+    ),
+)
+#: The same with memory ports of three widths.
+MIXED = System(
+    "mixed",
+    (
+        SystemUnit("wide", WHOLE_PLAIN.replace(dma_bits=128)),
+        SystemUnit("narrow", _SMALLER.replace(dma_bits=32)),
+        SystemUnit("host", None),
+        SystemUnit("smaller", _SMALLER),
     ),
 )
 #: Normaliser commands and functions of rows; what leaves in a cycle is a whole row of results.

@@ -137,7 +137,7 @@ def behind_axi4(machine: Accelerator | System) -> str:
 
 def _system_bench(system: System) -> str:
     """The module `baco_system` around `baco_system_axi4`."""
-    count, select, bits = len(system.accelerators), select_bits(system), system.accelerators[0].dma_bits
+    count, select, bits = len(system.accelerators), select_bits(system), system.dma_bits
     inside = system_top(system)
     head = inside[: inside.index(");") + 2]
     lines = [head, "  wire [31:0] chance, errors;", "  wire [7:0] go;", "  wire broken;"]

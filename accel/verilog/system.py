@@ -1,4 +1,5 @@
-"""Verilog of a system: its accelerators, an arbiter before their one memory port, and around them the module `baco_system`.
+"""Verilog of a system: its accelerators, an arbiter before their one memory port, which is as wide as the widest of theirs (an adapter is
+between it and a narrower one), and around them the module `baco_system`.
 
 Equal modules of different accelerators are there once. One that differs, by what a configuration turns off or by constants, has a
 number behind its name (2 for the second kind), as have all that contain it.
@@ -7,6 +8,7 @@ number behind its name (2 for the second kind), as have all that contain it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from baco.accel.bus import Bus
@@ -20,9 +22,9 @@ from baco.accel.verilog.generate import (
     rtl_parameters,
     source_text,
 )
+from baco.accel.verilog.memory_adapter import ADAPTER, adapter_parameters, adapter_pins, port_widths
 from baco.accel.verilog.source import instantiated_modules, module_ports, used_macros
 from baco.accel.verilog.system_bus import bus_modules, bus_top
-from baco.common.errors import InfeasibleError
 from baco.common.provenance import stable_hash, versions
 
 #: Name of the top module of a system.
@@ -46,22 +48,10 @@ MEMORY_PORTS = {
 }
 
 
-def system_problems(system: System) -> list[str]:
-    """Why no Verilog can be built of accelerators that each can be built, one sentence a reason."""
-    widths = sorted({accelerator.dma_bits for accelerator in system.accelerators})
-    if len(widths) == 1:
-        return []
-    return [
-        f"dma_bits of all must be the same, not {' and '.join(map(str, widths))}: one memory port is for all"
-    ]
-
-
 def check_system_rtl(system: System) -> None:
-    """Raises InfeasibleError for a system of which there is no Verilog, InputError for one of several clocks."""
+    """Raises InfeasibleError for a system with an accelerator of which there is no Verilog, InputError for one of several clocks."""
     for accelerator in system.accelerators:
         check_rtl(accelerator)
-    if problems := system_problems(system):
-        raise InfeasibleError(f"no RTL can be built for system '{system.name}': " + "; ".join(problems))
     assert system.clock_mhz  # one, or an error
 
 
@@ -85,7 +75,9 @@ def system_verilog(system: System, sources: Path | None = None, bus: Bus = "rocc
     else:
         top = bus_top(system, accelerator_modules(system), ARBITER)
         beside = bus_modules(system, sources)
-    arbiters = {name: source_text(f"{name}.v", sources) for name in (ARBITER, "baco_arbiter")}
+    mixed = any(one.dma_bits < system.dma_bits for one in system.accelerators)
+    between = [ARBITER, "baco_arbiter", *([ADAPTER] if mixed else [])]
+    arbiters = {name: source_text(f"{name}.v", sources) for name in between}
     described = ", ".join(
         "a core without one"
         if unit.accelerator is None
@@ -158,61 +150,70 @@ def _key(name: str, modules: dict[str, str], macros: dict[str, str], keys: dict[
 def system_top(system: System) -> str:
     """Text of the module `baco_system`."""
     units = accelerator_modules(system)
-    dma_bits = system.accelerators[0].dma_bits
-    widths = {"ADDR_BITS": str(ADDRESS_BITS), "DMA_BITS": str(dma_bits), "DMA_BITS/8": str(dma_bits // 8)}
-    widths |= {
-        name: str(value)
-        for name, value in rtl_parameters(system.accelerators[0]).items()
-        if name == "ID_BITS"
+    widths = port_widths(system.dma_bits) | {
+        name: value for name, value in rtl_parameters(system.accelerators[0]).items() if name == "ID_BITS"
     }
 
-    def bits(width: str) -> str:
-        total = int(widths.get(width, width))
-        return f"[{total - 1}:0] " if total > 1 else ""
+    def size(width: str, known: Mapping[str, int] = widths) -> int:
+        return known[width] if width in known else int(width)
 
-    ports, instances = [], []
-    for at, (number, module) in enumerate(units):
-        accelerator = system.accelerators[at]
-        connections = []
+    def bits(width: str, known: Mapping[str, int] = widths) -> str:
+        return f"[{size(width, known) - 1}:0] " if size(width, known) > 1 else ""
+
+    def instance(module: str, name: str, pins: Mapping[str, str], parameters: str = "") -> str:
+        cells = [f".{pin}({signal})" for pin, signal in pins.items()]
+        rows = ["      " + ", ".join(cells[n : n + 4]) for n in range(0, len(cells), 4)]
+        return f"  {module} {parameters}{name} (\n" + ",\n".join(rows) + ");"
+
+    ports, instances, narrow = [], [], []
+    for at, ((number, module), accelerator) in enumerate(zip(units, system.accelerators, strict=True)):
+        memory = {
+            name: f"unit_{name}[{at * size(width)} +: {size(width)}]"
+            if size(width) > 1
+            else f"unit_{name}[{at}]"
+            for name, (_, width) in MEMORY_PORTS.items()
+        }
+        if accelerator.dma_bits < system.dma_bits:
+            own = port_widths(accelerator.dma_bits)
+            inside = {name: f"narrow{number}_{name}" for name in memory}
+            narrow += [f"  wire {bits(MEMORY_PORTS[name][1], own)}{inside[name]};" for name in memory]
+            pins = {"clock": "clock", "reset": "reset", **adapter_pins(inside, memory)}
+            given = ", ".join(
+                f".{key}({value})" for key, value in adapter_parameters(system, accelerator).items()
+            )
+            instances.append(instance(ADAPTER, f"adapter{number}", pins, f"#({given}) "))
+            memory = inside
+        pins = {}
         for port in module_ports(module_texts(accelerator)[TOP]):
             name = port.name
-            if name in ("clock", "reset"):
-                signal = name
-            elif name in MEMORY_PORTS:
-                width = int(widths.get(port.width, port.width))
-                signal = f"unit_{name}[{at * width} +: {width}]" if width > 1 else f"unit_{name}[{at}]"
-            else:
-                signal = f"unit{number}_{name}"
-                ports.append(f"    {'output' if port.output else 'input'} wire {bits(port.width)}{signal}")
-            connections.append(f".{name}({signal})")
-        instances.append(
-            f"  {module} unit{number} (\n"
-            + ",\n".join("      " + ", ".join(connections[n : n + 4]) for n in range(0, len(connections), 4))
-            + ");"
-        )
+            pins[name] = name if name in ("clock", "reset") else memory.get(name, f"unit{number}_{name}")
+            if name not in ("clock", "reset", *memory):
+                ports.append(
+                    f"    {'output' if port.output else 'input'} wire {bits(port.width)}{pins[name]}"
+                )
+        instances.append(instance(module, f"unit{number}", pins))
     count = len(units)
-    memory = [
+    outside = [
         f"    {'input' if inward else 'output'} wire {bits(width)}{name}"
         for name, (inward, width) in MEMORY_PORTS.items()
     ]
     wires = [
-        f"  wire [{count * int(widths.get(width, width)) - 1}:0] unit_{name};"
-        for name, (_, width) in MEMORY_PORTS.items()
+        f"  wire [{count * size(width) - 1}:0] unit_{name};" for name, (_, width) in MEMORY_PORTS.items()
     ]
-    arbiter = [f".{name}({name})" for name in ("clock", "reset", *MEMORY_PORTS)]
-    arbiter += [f".unit_{name}(unit_{name})" for name in MEMORY_PORTS]
-    arbiter += [".rd_req_unit(_unused_readers)", ".wr_req_unit(_unused_writers)"]
-    wires.append(f"  wire [{count - 1}:0] _unused_readers, _unused_writers;")
+    wires += [f"  wire [{count - 1}:0] _unused_readers, _unused_writers;", *narrow]
+    pins = {name: name for name in ("clock", "reset", *MEMORY_PORTS)}
+    pins |= {f"unit_{name}": f"unit_{name}" for name in MEMORY_PORTS}
+    pins |= {"rd_req_unit": "_unused_readers", "wr_req_unit": "_unused_writers"}
+    depths = f".READS({system.reads_in_flight}), .WRITES({system.writes_in_flight})"
+    given = f"#(.UNITS({count}), .ADDR_BITS({ADDRESS_BITS}), .DMA_BITS({system.dma_bits}), {depths}) "
     return "\n".join(
         [
             "// Accelerators of a system: what each unit's core sees of its own, and one memory port.",
             f"module {SYSTEM_TOP} (",
-            ",\n".join(["    input wire clock", "    input wire reset", *ports, *memory]),
+            ",\n".join(["    input wire clock", "    input wire reset", *ports, *outside]),
             ");",
             *wires,
-            f"  {ARBITER} #(.UNITS({count}), .ADDR_BITS({ADDRESS_BITS}), .DMA_BITS({dma_bits}), .READS({system.reads_in_flight}),"
-            f" .WRITES({system.writes_in_flight})) arbiter (",
-            ",\n".join("      " + ", ".join(arbiter[n : n + 4]) for n in range(0, len(arbiter), 4)) + ");",
+            instance(ARBITER, "arbiter", pins, given),
             *instances,
             "  wire _unused = &{1'b0, _unused_readers, _unused_writers};",
             "endmodule",

@@ -13,6 +13,7 @@ from pathlib import Path
 from baco.accel.bus import BUS_TOPS, bus_constants
 from baco.accel.system import System
 from baco.accel.verilog.generate import ADDRESS_BITS, TOP, module_texts, source_text
+from baco.accel.verilog.memory_adapter import ADAPTER, adapter_parameters, adapter_pins, port_widths
 from baco.accel.verilog.source import ModulePort, module_ports
 
 #: Name of the top module.
@@ -44,7 +45,7 @@ def bus_modules(system: System, sources: Path | None = None) -> list[str]:
     values = bus_constants() | {
         "BACO_AXI_CONFIGURATION": f"64'h{system.config_hash}",
         "BACO_ADDR_BITS": str(ADDRESS_BITS),
-        "BACO_DMA_BITS": str(first.dma_bits),
+        "BACO_DMA_BITS": str(system.dma_bits),
         "BACO_DMA_REQUESTS": str(first.dma_requests),
     }
     lines = [
@@ -58,14 +59,17 @@ class _Top:
 
     def __init__(self, system: System, units: list[tuple[int, str]]) -> None:
         self.system, self.units, self.count = system, units, len(units)
-        dma_bits = system.accelerators[0].dma_bits
-        self.widths = {"ADDR_BITS": ADDRESS_BITS, "DMA_BITS": dma_bits, "DMA_BITS/8": dma_bits // 8}
+        self.widths = port_widths(system.dma_bits)
         self.wires: list[str] = []
         self.instances: list[str] = []
 
     def wire(self, name: str, width: str) -> None:
         """Declare what there is once."""
         self.wires.append(f"  wire {self.bits(width)}{name};")
+
+    def narrow_wire(self, name: str, bits: int) -> None:
+        """Likewise of a port that is narrower."""
+        self.wires.append(f"  wire {f'[{bits - 1}:0] ' if bits > 1 else ''}{name};")
 
     def wires_of_all(self, name: str, width: str) -> None:
         """Declare what each unit has."""
@@ -217,14 +221,19 @@ def _unit(top: _Top, at: int, shared: Mapping[str, str]) -> None:
     gated = [name.removeprefix("out_") for name in outs]
     for name in gated:
         top.wire(f"{name}_{at}", "1")
-    pins = {
-        "halted": f"halted_{at}",
-        "idle": f"idle_{at}",
-        "rd_req_size": top.own("unit_rd_req_size", at, "3"),
-    }
-    pins |= {name: f"{name}_{at}" for name in gated} | {f"out_{name}": f"unit_{name}[{at}]" for name in gated}
-    top.place("baco_memory_gate", f"gate{at}", pins, DMA_BITS=top.widths["DMA_BITS"])
+    memory = {name: top.own(f"unit_{name}", at, width) for name, width in shared.items()}
+    if accelerator.dma_bits < top.system.dma_bits:
+        own = port_widths(accelerator.dma_bits)
+        inside = {name: f"narrow_{name}_{at}" for name in shared}
+        for name, width in shared.items():
+            top.narrow_wire(inside[name], own[width] if width in own else int(width))
+        parameters = adapter_parameters(top.system, accelerator)
+        top.place(ADAPTER, f"adapter{at}", adapter_pins(inside, memory), **parameters)
+        memory = inside
+    pins = {"halted": f"halted_{at}", "idle": f"idle_{at}", "rd_req_size": memory["rd_req_size"]}
+    pins |= {name: f"{name}_{at}" for name in gated} | {f"out_{name}": memory[name] for name in gated}
+    top.place("baco_memory_gate", f"gate{at}", pins, DMA_BITS=accelerator.dma_bits)
     pins = {"reset": f"!aresetn || restart_{at}"} | {name: f"{name}_{at}" for name in (*talk, *gated)}
-    pins |= {name: top.own(f"unit_{name}", at, width) for name, width in shared.items() if name not in gated}
+    pins |= {name: signal for name, signal in memory.items() if name not in gated}
     every = [port.name for port in module_ports(module_texts(accelerator)[TOP])]
     top.place(module, f"unit{number}", pins | {name: "" for name in every if name.startswith("event_")})

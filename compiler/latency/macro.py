@@ -267,7 +267,7 @@ def is_macro(layers: LayerBatch, mappings: MappingBatch, hardware: HardwareBatch
     """Which mappings (B,) a macro carries out on its accelerator, capacities included (`baco.compiler.styles.registry.realise`).
 
     Meant for whole numbers. Limits of the macros' fields and features other than the macros themselves are not looked
-    at, nor strides or dilations that differ.
+    at.
     """
     t, dim = mappings.temporal, hardware.dim
     shape = _shape(layers, mappings, TensorArrays())
@@ -293,7 +293,7 @@ def is_macro(layers: LayerBatch, mappings: MappingBatch, hardware: HardwareBatch
         runs["C"] & (rank["C"] > low) & (rank["C"] < high)
     )
     fits &= torch.where(plain, ~split, complete)
-    scratchpad, accumulator = _rows(layers, shape, dim)
+    scratchpad, accumulator, steps = _rows(layers, shape, dim)
     fits &= (2 * scratchpad <= hardware.scratchpad_rows + 0.5) & (
         2 * accumulator <= hardware.accumulator_rows + 0.5
     )
@@ -301,11 +301,18 @@ def is_macro(layers: LayerBatch, mappings: MappingBatch, hardware: HardwareBatch
     convolution = (
         (hardware.loop_conv > 0.5) & (layers.raw < 0.5) & (layers.residual < 0.5) & (layers.transposed < 0.5)
     ) & ((layers.real < 0.5) | in_sum_order(trips, rank, tile, dim))
-    return fits & torch.where(plain, product, convolution)
+    return fits & torch.where(plain, product, convolution & steps)
 
 
-def _rows(layers: LayerBatch, shape: _Shape, dim: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows of the scratchpad and of the accumulator that a tile takes."""
+def _step(down: Tensor, across: Tensor, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+    """The one stride or dilation of LOOP_CONV_WS for tiles of so many rows and columns, and whether there is one
+    (`baco.compiler.styles.macros.loop_conv_check`)."""
+    used = torch.where((columns > LOOP) | (rows < LOOP), across, down)
+    return torch.where(down == across, down, used), (down == across) | (rows < LOOP) | (columns < LOOP)
+
+
+def _rows(layers: LayerBatch, shape: _Shape, dim: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows of the scratchpad and of the accumulator that a tile takes, and whether a convolution has one stride and one dilation there."""
     up, tile, problem = TensorArrays().up, shape.tile, layers.problem
     a = TensorArrays()
     blocks_c, blocks_k = up(tile["C"] / dim), up(tile["K"] / dim)
@@ -321,12 +328,15 @@ def _rows(layers: LayerBatch, shape: _Shape, dim: Tensor) -> tuple[Tensor, Tenso
         reach = torch.minimum((part - 1) * layers.pool_stride + layers.pool_size, shape.bounds[d])
         lines.append(torch.where(pooled, reach, tile[d]))
     fewer = 1.0 + _downsamples(layers, shape.bounds).to(dim.dtype)
-    height = torch.floor((lines[0] * problem.stride_h + (tile["S"] - 1) * problem.dilation_h) / fewer)
-    width = torch.floor((lines[1] * problem.stride_w + (tile["R"] - 1) * problem.dilation_w) / fewer)
+    stride, even = _step(problem.stride_h, problem.stride_w, lines[0], lines[1])
+    dilation, alike = _step(problem.dilation_h, problem.dilation_w, tile["S"], tile["R"])
+    height = torch.floor((lines[0] * stride + (tile["S"] - 1) * dilation) / fewer)
+    width = torch.floor((lines[1] * stride + (tile["R"] - 1) * dilation) / fewer)
     inputs = blocks_c * tile["N"] * height * width
     weights = blocks_k * tile["S"] * tile["R"] * tile["C"]
     plain = layers.plain > 0.5
     return (
         torch.where(plain, product[0], inputs + weights),
         torch.where(plain, product[1], blocks_k * tile["N"] * lines[0] * lines[1]),
+        even & alike,
     )

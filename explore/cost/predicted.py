@@ -92,7 +92,8 @@ class InstructionModel:
     Attributes:
         sides: (S,) array sides of the space, ascending.
         accelerators: one with the largest memories for every side.
-        able: (tasks, S) whether a macro can carry the layer out at all.
+        able: (tasks, S) whether a macro can carry the layer out at all, strides or dilations that differ down and across in tiles of one
+            row or column.
         real: (tasks,) whether the layer adds up floating point, which has one order.
         packs: (tasks,) whether groups of the layer may share a pass.
         product: (tasks,) whether that macro is LOOP_WS, else LOOP_CONV_WS.
@@ -120,6 +121,14 @@ class InstructionModel:
         self.problems = ProblemSet([layer.problem for layer in layers], self.packs)
         self.product = np.array([as_product(layer) is not None for layer in layers])
         self.real = np.array([layer.real for layer in layers], dtype=np.bool_)
+        self._uneven = ~self.product & np.array(
+            [
+                (one.problem.stride_h, one.problem.dilation_h)
+                != (one.problem.stride_w, one.problem.dilation_w)
+                for one in layers
+            ],
+            dtype=np.bool_,
+        )
         self.able = np.array([[_able(layer, a) for a in self.accelerators] for layer in layers])
         self._pools = {
             axis: np.array(
@@ -253,28 +262,41 @@ class InstructionModel:
 
     def _macro_rows(self, task: Ints, genomes: Genomes, side: Ints) -> tuple[Ints, Ints]:
         """Rows that a macro's tile takes of accumulator and scratchpad on arrays of the given sides."""
-        bounds = self.problems.bounds[task]
-        tile = genomes[:, T1].copy()
-        tile[:, C_AXIS] *= genomes[:, ROWS]
-        tile[:, K_AXIS] *= genomes[:, COLUMNS]
-        r, s, c, k, p, q, n = np.minimum(tile, bounds).T
-        trips = genomes[:, T3]
-        p = self._reach(task, p, trips[:, P_AXIS], bounds[:, P_AXIS], "columns")
-        q = self._reach(task, q, trips[:, Q_AXIS], bounds[:, Q_AXIS], "rows")
+        r, s, c, k, p, q, n = self._macro_tile(task, genomes)
         blocks_c, blocks_k, pixels = -(-c // side), -(-k // side), p * q * n
         blocks_p = -(-pixels // side)
         product = self.product[task]
-        stride_w, stride_h, dilation_w, dilation_h = (
-            getattr(self.problems.batch, name).numpy()[task].astype(np.int64)
-            for name in ("stride_w", "stride_h", "dilation_w", "dilation_h")
+        (stride, _), (dilation, _) = (
+            self._macro_steps(task, "stride", q, p),
+            self._macro_steps(task, "dilation", s, r),
         )
         down = self._down[task]
-        height = (q * stride_h + (s - 1) * dilation_h) >> down
-        width = (p * stride_w + (r - 1) * dilation_w) >> down
+        height = (q * stride + (s - 1) * dilation) >> down
+        width = (p * stride + (r - 1) * dilation) >> down
         convolution = blocks_c * n * height * width + blocks_k * s * r * c
         scratchpad = np.where(product, (blocks_p + blocks_k) * blocks_c * side, convolution)
         accumulator = np.where(product, blocks_p * blocks_k * side, blocks_k * pixels)
         return accumulator, scratchpad
+
+    def _macro_tile(self, task: Ints, genomes: Genomes) -> tuple[Ints, ...]:
+        """Extents of a macro's tile by axis (r, s, c, k, p, q, n), of results before pooling."""
+        bounds, trips = self.problems.bounds[task], genomes[:, T3]
+        tile = genomes[:, T1].copy()
+        tile[:, C_AXIS] *= genomes[:, ROWS]
+        tile[:, K_AXIS] *= genomes[:, COLUMNS]
+        r, s, c, k, p, q, n = np.minimum(tile, bounds).T
+        p = self._reach(task, p, trips[:, P_AXIS], bounds[:, P_AXIS], "columns")
+        q = self._reach(task, q, trips[:, Q_AXIS], bounds[:, Q_AXIS], "rows")
+        return r, s, c, k, p, q, n
+
+    def _macro_steps(self, task: Ints, name: str, rows: Ints, columns: Ints) -> tuple[Ints, Bools]:
+        """The one `stride` or `dilation` that LOOP_CONV_WS has for both directions, for tiles of so many rows and columns, and whether there
+        is one: the layer's agree, or one is not used (`baco.compiler.styles.macros.loop_conv_check`)."""
+        down, across = (
+            getattr(self.problems.batch, f"{name}_{axis}").numpy()[task].astype(np.int64) for axis in "hw"
+        )
+        step = np.where((columns > 1) | (rows == 1), across, down)
+        return np.where(down == across, down, step), (down == across) | (rows == 1) | (columns == 1)
 
     def _reach(self, task: Ints, tile: Ints, trips: Ints, extent: Ints, axis: str) -> Ints:
         """Results along an axis that a macro computes for a tile, before pooling: whole windows (`baco.compiler.styles.realise`)."""
@@ -304,6 +326,11 @@ class InstructionModel:
             spread[pooled] &= (
                 self._reach(one, tile, genomes[pooled][:, T3][:, axis], extent, name) < POOLED_SIDE
             )
+        uneven = np.flatnonzero(self._uneven[task])
+        if len(uneven):
+            r, s, _, _, p, q, _ = self._macro_tile(task[uneven], genomes[uneven])
+            spread[uneven] &= self._macro_steps(task[uneven], "stride", q, p)[1]
+            spread[uneven] &= self._macro_steps(task[uneven], "dilation", s, r)[1]
         stationary = DATAFLOW_NUMBER[genomes[:, FLOW]] == PLAIN
         if self.packs is not None and self.packs.any():
             # rows that hold several groups run these at once, whatever their flow says: no macro does
@@ -511,8 +538,7 @@ def most_packed(layer: Layer, side: int) -> int:
 
 
 def _able(layer: Layer, accelerator: Accelerator) -> bool:
-    """Whether a macro can do the layer in some tiles; convolutions only those that it can do in tiles of any shape."""
-    p = layer.problem
+    """Whether a macro can do the layer in some tiles."""
     try:
         if as_product(layer) is not None:
             check_loop_ws(layer, LoopWsSchedule(1, 1, 1), accelerator)
@@ -521,9 +547,7 @@ def _able(layer: Layer, accelerator: Accelerator) -> bool:
         plan_loop_conv(layer, LoopConvSchedule(1, 1, 1, 1, 1, 1, depth), accelerator)
     except InfeasibleError:
         return False
-    return (p.stride_h == p.stride_w or min(p.P, p.Q) == 1) and (
-        p.dilation_h == p.dilation_w or min(p.R, p.S) == 1
-    )
+    return True
 
 
 #: `_order_fits` by its arguments, 1 where it says yes, -1 where it has not been asked yet.

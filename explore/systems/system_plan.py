@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
 
 from baco.accel.system import System
 from baco.exploration.systems.list_plans import heft
@@ -13,9 +15,24 @@ from baco.exploration.systems.mix import MARGIN, Demand, Mix, PlannedRun, mix
 from baco.exploration.systems.planner import PlannedSystem, plan_graph
 from baco.exploration.systems.task_graph import Goal, TaskGraph
 from baco.exploration.systems.timetable import Timetable, replay
-from baco.exploration.systems.unit_profile import UnitProfile
+from baco.exploration.systems.unit_profile import UnitProfile, channel_gb_s
 
 Objective = Literal["makespan", "energy", "edp"]
+
+
+class Handover(NamedTuple):
+    """What units hand to each other through main memory, which a memory of their own between them could hold instead.
+
+    Attributes:
+        nbytes: written for groups on other units and read by them.
+        share: of all bytes that the plan needs of the channel.
+        saved: share of the makespan that would go if these took no time and nobody were held up by them, on the same units in the
+            same order: more than a shared memory could save.
+    """
+
+    nbytes: float
+    share: float
+    saved: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +106,27 @@ class SystemPlan:
             busy[unit] += finish - start
         return busy
 
+    def handover(self) -> Handover:
+        """What would be saved at most by a memory that units share."""
+        graph, table = self.mix.graph, self.timetable
+        tasks, rate = range(len(table.units)), channel_gb_s(self.system)
+        written, read = np.zeros(len(tasks)), np.zeros(len(tasks))
+        for (producer, consumer), nbytes in graph.edges.items():
+            if table.units[producer] != table.units[consumer]:
+                written[producer] = max(written[producer], nbytes)
+                read[consumer] += nbytes
+        needed = graph.shared[0][tasks, table.units]
+        free = np.minimum((written + read) / rate, needed)
+        times, shared = graph.times.copy(), graph.shared.copy()
+        times[tasks, table.units] -= free
+        shared[0][tasks, table.units] -= free
+        least = replay(replace(graph, times=times, shared=shared), table).makespan
+        return Handover(
+            float((written + read).sum()),
+            float(free.sum() / max(needed.sum(), 1e-30)),
+            1 - least / max(table.makespan, 1e-30),
+        )
+
     def deadline_words(self) -> str:
         """Whether they are met, in words; empty where there are none."""
         if all(run.deadline_ns == math.inf for run in self.mix.runs):
@@ -136,6 +174,7 @@ class SystemPlan:
                 name: {"ms": ns * 1e-6, "energy_uj": pj * 1e-6} for name, (ns, pj) in self.alone().items()
             },
             "saving": None if saving is None else {"over": saving[0], "share": saving[1]},
+            "handover": self.handover()._asdict(),
             "missed": [
                 {
                     "network": self.profiles[run.network].network,

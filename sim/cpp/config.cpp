@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -63,6 +64,13 @@ Config Config::read(const std::string& path) {
   const std::vector<Config> units = read_units(path);
   if (units.size() != 1 || !units[0].accelerator) throw std::runtime_error(path + ": this is no single accelerator");
   return units[0];
+}
+
+unsigned port_bytes(const std::vector<Config>& units) {
+  int bits = 8;
+  for (const Config& unit : units)
+    if (unit.accelerator) bits = std::max(bits, unit.dma_bits);
+  return static_cast<unsigned>(bits) / 8;
 }
 
 }  // namespace baco

@@ -35,4 +35,7 @@ struct Config {
   static std::vector<Config> read_units(const std::string& path);
 };
 
+// Of the memory port of units: that of the widest.
+unsigned port_bytes(const std::vector<Config>& units);
+
 }  // namespace baco

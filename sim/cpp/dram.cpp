@@ -102,7 +102,9 @@ void Dram::read(uint64_t address, unsigned bytes) {
     read.first = start;
   } else {
     read.interval = beat_bytes_ / options_.bytes_per_cycle;
-    const double start = channel(now, address, bytes, false) + static_cast<double>(options_.latency);
+    const uint64_t least = options_.least_bytes;
+    const double start = channel(now, address & ~(least - 1), std::max(bytes, options_.least_bytes), false) +
+                         static_cast<double>(options_.latency);
     // the first beat leaves when all of it has come over the channel, in the cycle its last byte arrives
     read.first = start + std::max(0.0, read.interval - 1);
   }

@@ -32,6 +32,8 @@ struct DramOptions {
   // for tests, which want every order in which things can happen.
   unsigned stall_percent = 0;
   uint64_t stall_seed = 0;
+  // What a read takes of the channel at least, aligned: a beat of a port that is wider than the accelerator's.
+  unsigned least_bytes = 1;
   // When the channel is free, where several ports share it (in the same cycles); its own without.
   std::shared_ptr<double> channel = nullptr;
 };

@@ -216,7 +216,10 @@ std::vector<std::unique_ptr<Engine>> make_engines(const Options& options, const 
     devices = RtlDevice::of_system(configs, memory, own, options.rtl);
   }
   Options shared = options;
-  if (units.size() > 1) shared.rtl.dram.channel = std::make_shared<double>(0);
+  if (units.size() > 1) {
+    shared.rtl.dram.channel = std::make_shared<double>(0);
+    shared.rtl.dram.least_bytes = port_bytes(units);
+  }
   auto next = devices.begin();
   for (size_t unit = 0; unit < units.size(); ++unit) {
     if (!units[unit].accelerator)

@@ -73,12 +73,12 @@ std::unique_ptr<VerilatedContext> powered_up(uint32_t seed) {
 
 struct RtlDevice::Model {
   Model(const std::vector<Config>& configs, Memory& memory, const std::vector<CommandLog*>& logs, const RtlOptions& options)
-      : beat_bytes(static_cast<unsigned>(configs.at(0).dma_bits) / 8), dram(memory, options.dram, beat_bytes),
+      : beat_bytes(port_bytes(configs)), dram(memory, options.dram, beat_bytes),
         context(powered_up(options.power_up)), top(new Vbaco_accelerator(context.get())), trace_from(options.trace_from),
         trace_until(options.trace_until), coverage(options.coverage) {
     if (sizeof top->rd_resp_data < beat_bytes || sizeof top->rd_resp_data > (beat_bytes < 4 ? 4 : beat_bytes))
       throw std::runtime_error("the RTL was built for another memory port than the configuration's " +
-                               std::to_string(configs[0].dma_bits) + " bits");
+                               std::to_string(8 * beat_bytes) + " bits");
     const std::vector<UnitPorts> ports = ports_of(*top);
     if (ports.size() != configs.size())
       throw std::runtime_error("the RTL was built for " + std::to_string(ports.size()) + " accelerators, not " +

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from baco.accel.area import arbiter_counts
+from baco.accel.area import adapter_counts, arbiter_counts
 from baco.accel.presets import is_system, load_accelerator, load_system, system_of
 from baco.accel.system import System, SystemUnit
 from baco.accel.verilog.generate import ADDRESS_BITS, source_text
 from baco.accel.verilog.lint import lint
 from baco.accel.verilog.structure import structure
 from baco.accel.verilog.system import SYSTEM_TOP, accelerator_modules, system_verilog
-from baco.common.errors import InfeasibleError, InputError
+from baco.common.errors import InputError
 from baco.sim.toolchain import toolchain
 from tests.machines import PAIR, PLAIN, SMALL
 
@@ -53,11 +53,9 @@ def test_what_is_wrong_with_a_file_is_said_with_its_place(tmp_path: Path, text: 
     assert (caught.value.location.file, caught.value.location.line) == (str(path), text.count("\n") + 1)
 
 
-def test_hardware_has_one_clock_and_one_width_of_memory() -> None:
+def test_hardware_has_one_clock() -> None:
     with pytest.raises(InputError, match="clocks of 500 and 1000 MHz"):
         system_verilog(system_of(["gemmini-default", "gemmini-default,clock_mhz=500.0"]))
-    with pytest.raises(InfeasibleError, match="dma_bits of all must be the same, not 64 and 128"):
-        system_verilog(system_of(["gemmini-default", "gemmini-default,dma_bits=64"]))
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
@@ -79,23 +77,35 @@ def test_verilator_finds_nothing_wrong_with_systems(count: int) -> None:
     assert modules.count("baco_fifo") == 1
 
 
-@pytest.mark.parametrize("units", [2, 3])
-def test_the_arbiter_has_as_many_registers_as_its_area_counts(units: int) -> None:
-    parameters = f"#(.UNITS({units}), .ADDR_BITS({ADDRESS_BITS}), .DMA_BITS(64), .READS(20), .WRITES(48))"
-    text = source_text("baco_memory_arbiter.v")
+@pytest.mark.parametrize(
+    ("module", "widths", "depths", "counts"),
+    [
+        ("arbiter", {"UNITS": 2, "DMA_BITS": 64}, (20, 48), arbiter_counts(2, 64, 20, 48)),
+        ("arbiter", {"UNITS": 3, "DMA_BITS": 64}, (20, 48), arbiter_counts(3, 64, 20, 48)),
+        ("adapter", {"UNIT_BITS": 64, "DMA_BITS": 128}, (16, 4, 128), adapter_counts(64, 128, 16, 4, 128)),
+        ("adapter", {"UNIT_BITS": 32, "DMA_BITS": 128}, (4, 2, 20), adapter_counts(32, 128, 4, 2, 20)),
+    ],
+)
+def test_what_is_before_memory_has_as_many_registers_as_its_area_counts(
+    module: str, widths: dict[str, int], depths: tuple[int, ...], counts: dict[str, float]
+) -> None:
+    values = widths | {"ADDR_BITS": ADDRESS_BITS}
+    queues = ("READS", "WRITES") if len(depths) == 2 else ("READS", "BEATS", "WRITES")
+    given = values | dict(zip(queues, depths, strict=True))
+    text = source_text(f"baco_memory_{module}.v")
     head = text[text.index("module ") : text.index(");")]
     ports = [line.split("//")[0].strip(" ,") for line in head[head.index(") (") :].splitlines()[1:]]
     ports = [port for port in ports if port]
     names = [port.split()[-1] for port in ports]
     wires = ", ".join(port.replace("output reg", "output wire") for port in ports)
-    values = {"UNITS": units, "ADDR_BITS": ADDRESS_BITS, "DMA_BITS": 64}
     for name, value in values.items():
         wires = wires.replace(name, str(value))
-    whole = f"module whole ({wires});\n baco_memory_arbiter {parameters} arbiter ("
+    parameters = ", ".join(f".{name}({value})" for name, value in given.items())
+    whole = f"module whole ({wires});\n baco_memory_{module} #({parameters}) inside ("
     whole += ", ".join(f".{name}({name})" for name in names) + ");\nendmodule\n"
-    sources = [source_text(f"{name}.v") for name in ("baco_memory_arbiter", "baco_arbiter", "baco_fifo")]
+    modules = ("baco_arbiter", "baco_fifo") if module == "arbiter" else ("baco_fifo",)
+    sources = [text, *(source_text(f"{name}.v") for name in modules)]
     total = structure("\n".join([whole, *sources]), "whole").total
-    counts = arbiter_counts(units, 64, 20, 48)
     assert total.flip_flop_bits + total.memory_bits == counts["register_bits"]
     adders = sum(width * count for kind in (total.adders, total.comparators) for width, count in kind.items())
     assert 0.5 < counts["adder_bits"] / adders < 1.5

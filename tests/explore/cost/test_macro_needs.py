@@ -7,7 +7,11 @@ import dataclasses
 import numpy as np
 import pytest
 
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError
 from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.schedule import LoopConvSchedule
+from baco.compiler.styles.macros.loop_conv_check import plan_loop_conv
 from baco.exploration.cost.genome import (
     COLUMNS,
     FLOW,
@@ -23,6 +27,7 @@ from baco.exploration.cost.genome import (
     macro_flow,
 )
 from baco.exploration.cost.model import make_cost_model
+from baco.exploration.cost.predicted import InstructionModel
 from baco.exploration.search.archive import Archive
 from baco.exploration.space import load_space
 from baco.workloads.network import Task
@@ -76,6 +81,13 @@ LAYERS = [
 ]
 
 
+UNEVEN = [
+    Problem(R=3, S=3, P=7, Q=5, C=6, K=9, stride_w=2),
+    Problem(R=2, S=4, P=6, Q=7, C=5, K=4, stride_h=3, dilation_w=2),
+    Problem(R=4, S=3, P=5, Q=8, C=4, K=6, dilation_h=2),
+]
+
+
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda one: str(one.problem))
 def test_macro_form_needs_both_halves_of_what_the_macro_places(layer: Layer) -> None:
     rng = np.random.default_rng(5)
@@ -104,6 +116,45 @@ def test_macro_form_needs_both_halves_of_what_the_macro_places(layer: Layer) -> 
     assert (same[1] == more[1]).all()
     rows[:, FLOW] = 0
     assert not np.concatenate(model.needs(np.zeros(len(rows), np.int64), rows, nothing, nothing)).any()
+
+
+@pytest.mark.parametrize("problem", UNEVEN, ids=str)
+def test_strides_that_differ_have_macro_form_where_the_compiler_says_so(problem: Problem) -> None:
+    """LOOP_CONV_WS has one stride and one dilation: tiles of one row or column do without the other."""
+    rng = np.random.default_rng(6)
+    layer = Layer(problem)
+    model = make_cost_model("instruction", [layer], SPACE)
+    assert isinstance(model, InstructionModel)
+    machine = Accelerator(name="roomy", dim=SIDE, dataflow="WS", scratchpad_kib=256, accumulator_kib=64)
+    rows, expected, needed = [], [], []
+    for _ in range(200):
+        tile = {
+            axis: 1 if rng.random() < 0.4 else int(rng.integers(1, getattr(problem, axis.upper()) + 1))
+            for axis in AXES
+        }
+        tile |= {axis: min(getattr(problem, axis.upper()), SIDE * -(-tile[axis] // SIDE)) for axis in "ck"}
+        row = np.ones(WIDTH, np.int64)
+        row[FLOW], row[ORDER] = macro_flow(np.array([SIDE]))[0], ORDERS.index("CRSKPQN")
+        row[[ROWS, COLUMNS]] = SIDE
+        row[T1] = [-(-tile[axis] // SIDE) if axis in "ck" else tile[axis] for axis in AXES]
+        row[T3] = [-(-getattr(problem, axis.upper()) // tile[axis]) for axis in AXES]
+        rows.append(row)
+        schedule = LoopConvSchedule(*(tile[axis] for axis in "nqpksrc"), order="nqpksrc")
+        try:
+            needed.append(plan_loop_conv(layer, schedule, machine).rows)
+            expected.append(True)
+        except InfeasibleError as error:
+            assert "has one" in error.message  # noqa: PT017
+            expected.append(False)
+    genomes, task = np.array(rows), np.zeros(len(rows), np.int64)
+    found = model.macro_shape(task, genomes, np.full(len(rows), SIDE))
+    np.testing.assert_array_equal(found, expected)
+    assert 20 < sum(expected) < 180
+    weights, inputs, results = np.array(needed).T
+    nothing = np.zeros(len(needed))
+    accumulator, scratchpad = model.needs(task[found], genomes[found], nothing, nothing)
+    np.testing.assert_array_equal(accumulator, 2 * results)
+    np.testing.assert_array_equal(scratchpad, 2 * (weights + inputs))
 
 
 def test_what_has_macro_form_runs_as_a_macro_where_its_halves_just_fit() -> None:

@@ -34,7 +34,7 @@ from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Network
 from tests.compiler.network import net_quant_networks as small
 from tests.compiler.network.test_net_program_random import NETWORKS
-from tests.machines import PAIR
+from tests.machines import MIXED, PAIR
 from tests.seeds import seeds
 
 
@@ -147,6 +147,14 @@ def values_that_share(made: SystemProgram) -> int:
         for a, b in itertools.product(touched[first] - touched[second], touched[second] - touched[first]):
             assert a in before[b] or b in before[a], (first, second)
     return shared
+
+
+def test_a_plan_on_memory_ports_of_several_widths_computes_the_same_in_verilog() -> None:
+    random = np.random.default_rng(4)
+    plan, data = planned([network_of(4), network_of(7)], [Demand(), Demand()], MIXED)
+    mixed = shuffled(plan, random)
+    assert len(set(mixed.timetable.units)) > 2
+    right(replay_plan(mixed, data, "rtl"))
 
 
 @pytest.mark.parametrize("seed", seeds(3, of=30))

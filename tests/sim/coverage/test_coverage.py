@@ -46,7 +46,17 @@ def test_each_generated_line_is_a_line_of_its_source(accelerator: Accelerator) -
 
 
 #: What is around accelerators: the bus, which streams of commands do not go over, the arbiter of systems, and a SoC's core.
-AROUND = ("axi4", "arbiter", "memory_gate", "core", "cvxif", "divide_root", "clock_gate", "soc")
+AROUND = (
+    "axi4",
+    "arbiter",
+    "memory_adapter",
+    "memory_gate",
+    "core",
+    "cvxif",
+    "divide_root",
+    "clock_gate",
+    "soc",
+)
 
 
 def test_the_machines_together_have_all_of_the_verilog() -> None:

@@ -1,5 +1,5 @@
 /* Three units on one product after the other: hart 0 and hart 1 multiply with their accelerators, of side 4 and 2, hart 2
- * adds. What one writes the next reads, once its flag is up. All harts count together, too. */
+ * adds; others do nothing. What one writes the next reads, once its flag is up. All harts count together, too. */
 #include "runtime.h"
 
 #define COMMAND(funct, a, b) \
@@ -40,6 +40,7 @@ static void await(int hart) {
 
 int baco_main(int hart) {
   uint64_t id, old, failed;
+  if (hart > 2) return 0;
   __asm__ volatile("csrr %0, mhartid" : "=r"(id));
   for (int i = 0; i < 1000; ++i) {
     __asm__ volatile("amoadd.d x0, %0, (%1)" : : "r"(1), "r"(&count) : "memory");

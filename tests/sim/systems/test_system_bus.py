@@ -25,7 +25,7 @@ from baco.sim.engines.rtl import run_verilog
 from baco.sim.job import Job, Watchpoint
 from baco.sim.toolchain import toolchain
 from tests.accel.package.testbenches import verilator
-from tests.machines import PAIR, PLAIN
+from tests.machines import MIXED, PAIR, PLAIN
 from tests.sim.compiled import compiled
 from tests.sim.systems.test_system_programs import FOLDER, linked, small_matrices
 
@@ -34,7 +34,7 @@ TOOLS = toolchain()
 THREE = System("three", tuple(SystemUnit(name, PLAIN) for name in ("a", "b", "c")))
 
 
-@pytest.mark.parametrize("system", [PAIR, THREE], ids=lambda one: one.name)
+@pytest.mark.parametrize("system", [PAIR, THREE, MIXED], ids=lambda one: one.name)
 def test_the_verilog_is_clean_and_what_the_configuration_says(system: System) -> None:
     text = system_verilog(system, bus="axi4")
     assert lint(text, TOOLS.verilator, TOOLS.verilator_root, SYSTEM_BUS_TOP) == []
@@ -44,7 +44,7 @@ def test_the_verilog_is_clean_and_what_the_configuration_says(system: System) ->
     assert (hierarchy.modules["baco_axi4_commands"], hierarchy.modules["baco_axi4_memory"]) == (count, 1)
     ports = {port.name: port.width for port in hierarchy.top.ports}
     assert (ports["irq"], ports["s_axi_awaddr"]) == (count, 12 + (count - 1).bit_length())
-    assert ports["m_axi_wdata"] == system.accelerators[0].dma_bits
+    assert ports["m_axi_wdata"] == system.dma_bits
 
 
 def test_a_program_of_both_units_gives_the_same_over_the_bus(tmp_path: Path) -> None:
@@ -66,12 +66,14 @@ def test_a_program_of_both_units_gives_the_same_over_the_bus(tmp_path: Path) -> 
     np.testing.assert_array_equal(first, (a @ b0).clip(-128, 127))
 
 
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("system", [PAIR, MIXED], ids=lambda one: one.name)
 @pytest.mark.parametrize("count", [20, pytest.param(1000, marks=pytest.mark.slow)])
-def test_random_streams_on_both_units_over_the_bus(count: int) -> None:
+def test_random_streams_on_all_units_over_the_bus(count: int, system: System) -> None:
     """Against the functional model; waits of AXI differ by what memory does, which every stream draws."""
-    simulator = Simulator(PAIR)
-    simulator.program = rtl_simulator(behind_axi4(PAIR), TOOLS, units=accelerator_modules(PAIR))
-    outcomes = simulator.play([system_stream(PAIR, 7, index) for index in range(count)])
+    simulator = Simulator(system)
+    simulator.program = rtl_simulator(behind_axi4(system), TOOLS, units=accelerator_modules(system))
+    outcomes = simulator.play([system_stream(system, 7, index) for index in range(count)])
     assert [one.describe() for one in outcomes if one.kind != "same"] == []
     assert len(outcomes) == count
 

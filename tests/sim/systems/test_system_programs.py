@@ -13,7 +13,7 @@ from baco.compiler.codegen.elf_symbols import elf_symbols
 from baco.compiler.codegen.toolchain import kept_objects, link_program, runtime_objects
 from baco.sim.engines.base import check_job, run_job
 from baco.sim.job import Job, Limits, MainMemory, Simulation, SimulationError, Watchpoint
-from tests.machines import PAIR, SMALL, WHOLE_PLAIN
+from tests.machines import MIXED, PAIR, SMALL, WHOLE_PLAIN
 from tests.sim.accel_programs import build_program
 
 FOLDER = Path(__file__).parent
@@ -31,13 +31,15 @@ def small_matrices(seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(-4, 4, (3, 4, 4)).astype(np.int8)
 
 
-def run_pipeline(folder: Path, engine: str, **settings: object) -> tuple[Simulation, np.ndarray]:
+def run_pipeline(
+    folder: Path, engine: str, system: System = PAIR, **settings: object
+) -> tuple[Simulation, np.ndarray]:
     """Of the first matrices: what was measured, and c0, c1, d."""
     program = linked("pipeline", (FOLDER / "pipeline.c").read_text(), folder)
     symbols = elf_symbols(program.read_bytes())
     named = dict(zip(("a", "b0", "b1"), small_matrices(1), strict=True))
     job = Job(
-        machine=PAIR,
+        machine=system,
         program=program,
         images=tuple((symbols[name], array.tobytes()) for name, array in named.items()),
         dumps=tuple((symbols[name], 16) for name in ("c0", "c1", "d")),
@@ -48,9 +50,15 @@ def run_pipeline(folder: Path, engine: str, **settings: object) -> tuple[Simulat
     return done, np.stack([np.frombuffer(dump, np.int8).reshape(4, 4) for dump in done.memory_dumps])
 
 
-@pytest.mark.parametrize("engine", ["functional", "timed", "rtl"])
-def test_harts_hand_results_of_their_accelerators_to_each_other(tmp_path: Path, engine: str) -> None:
-    done, (c0, c1, d) = run_pipeline(tmp_path, engine)
+@pytest.mark.parametrize(
+    ("engine", "system"),
+    [("functional", PAIR), ("timed", PAIR), ("timed", MIXED), ("rtl", PAIR), ("rtl", MIXED)],
+    ids=lambda one: one.name if isinstance(one, System) else one,
+)
+def test_harts_hand_results_of_their_accelerators_to_each_other(
+    tmp_path: Path, engine: str, system: System
+) -> None:
+    done, (c0, c1, d) = run_pipeline(tmp_path, engine, system)
     a, b0, b1 = small_matrices(1).astype(int)
     expected = np.zeros((4, 4), int)
     expected[:2, :2] = (a @ b0)[:2, :2] @ b1[:2, :2]
@@ -58,10 +66,10 @@ def test_harts_hand_results_of_their_accelerators_to_each_other(tmp_path: Path, 
     np.testing.assert_array_equal(c1, expected.clip(-128, 127))
     np.testing.assert_array_equal(d, (expected.clip(-128, 127) + 1).astype(np.int8))
     assert done.exit_code == 7
-    assert [mark.unit for mark in done.marks] == [0, 1, 2]
-    assert [sum(unit.commands.values()) for unit in done.units] == [8, 8, 0]
-    assert [unit.macs for unit in done.units] == [64, 8, 0]
-    assert (done.macs, done.commands["MVIN"], done.config_hash) == (72, 4, PAIR.config_hash)
+    assert [mark.unit for mark in done.marks] == list(range(len(system.units)))
+    assert [sum(unit.commands.values()) for unit in done.units[:3]] == [8, 8, 0]
+    assert [unit.macs for unit in done.units[:3]] == [64, 8, 0]
+    assert (done.macs, done.commands["MVIN"], done.config_hash) == (72, 4, system.config_hash)
 
 
 def test_the_accelerator_of_a_core_without_one_is_an_illegal_instruction(tmp_path: Path) -> None:

@@ -1,0 +1,170 @@
+"""`baco bench plans`: plans of networks on systems, replayed in Verilog: planned and measured makespans beside the best single accelerator's, what
+units hand to each other, and whether every operator's result is that of the integers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from annotated_types import Interval
+
+from baco.accel.system import HOST, System
+from baco.api.sources import accelerator
+from baco.api.systems import plan
+from baco.bench.harness.experiment import FOLDER, ResultFiles, Say, check_names, page_of, silent, table
+from baco.common.errors import BacoError
+from baco.exploration.space import load_space
+
+#: Networks at sizes that Verilog runs in minutes, and how often repeated blocks run at most.
+NETWORKS: dict[str, tuple[tuple[str, ...], int | None]] = {
+    "bert": (("bert_base:seq=64@runs=4",), 1),
+    "resnet18": (("resnet18:image=112@runs=4",), None),
+    "mobilenet": (("mobilenet_v2:image=64@runs=4",), None),
+    "retinanet": (("retinanet:image=64",), None),
+    # the searches' mixes (`baco bench systems`), smaller
+    "images": (("resnet18:image=64", "mobilenet_v2:image=64", "retinanet:image=64"), None),
+    "transformers": (("bert_base:seq=32", "vit_b16:image=64", "deepbench_ocr"), 1),
+}
+#: By name: accelerators, as `--unit` takes them.
+UNITS = {
+    "WS + OS + host": ("gemmini-default,dataflow=WS", "gemmini-default,dataflow=OS", HOST),
+    "16x16 + 8x8 + host": ("gemmini-default", "gemmini-default,dim=8", HOST),
+    "16x16 + 8x8 of 64 bits + host": ("gemmini-default", "gemmini-default,dim=8,dma_bits=64", HOST),
+}
+#: Of the default space: side, accumulator, scratchpad (KiB), what searches found for the mixes (`results/systems.md`).
+SEARCHED: dict[str, tuple[tuple[int, int, int] | str, ...]] = {
+    "searched for images": ((16, 32, 32), (16, 32, 32), HOST),
+    "searched for transformers": ((16, 64, 64), (16, 64, 64)),
+    "searched single array": ((32, 64, 256),),
+}
+#: What is run on what unless asked for otherwise.
+ROWS = (
+    *((network, system) for network in list(NETWORKS)[:4] for system in list(UNITS)[:2]),
+    ("mobilenet", "16x16 + 8x8 of 64 bits + host"),
+    ("images", "searched for images"),
+    ("transformers", "searched for transformers"),
+    ("images", "searched single array"),
+    ("transformers", "searched single array"),
+)
+
+
+def run(
+    networks: Sequence[str] = (),
+    systems: Sequence[str] = (),
+    *,
+    seconds: Annotated[float, Interval(ge=0.1)] = 10.0,
+    engine: str = "rtl",
+    out: Path = FOLDER,
+    say: Say = silent,
+) -> list[dict[str, Any]]:
+    """Plan networks on systems, from groups that were measured alone (timed), and run the plans.
+
+    Args:
+        networks (--network, -n): repeatable; by default all.
+        systems (--system, -s): repeatable; by default all.
+        seconds: that solvers have for each plan.
+        engine: that runs the plans: rtl or timed.
+        out: folder for system-plans.md and .json; rows that are there are not run again.
+
+    Raises BacoError for a result that is not that of the integers, and InputError for what is not known.
+    """
+    check_names(networks, NETWORKS, "network", "network")
+    check_names(systems, (*UNITS, *SEARCHED), "system", "system")
+    files = ResultFiles(out, "system-plans", page)
+    rows: list[dict[str, Any]] = list(files.before() or [])
+    done = {(row["network"], row["system"], row["engine"]) for row in rows}
+    for network, system in ROWS:
+        wanted = (not networks or network in networks) and (not systems or system in systems)
+        if wanted and (network, system, engine) not in done:
+            say(f"{network} on {system}")
+            rows.append(_row(network, system, seconds, engine, say))
+            rows.sort(key=lambda row: ROWS.index((row["network"], row["system"])))
+            files.keep(rows)
+    return rows
+
+
+def _system(name: str) -> System:
+    if name in UNITS:
+        return System.of((one, None if one == HOST else accelerator(one)) for one in UNITS[name])
+    space = load_space("gemmini").without_units()
+    found = [None if isinstance(one, str) else space.accelerator(*one) for one in SEARCHED[name]]
+    return System.of((HOST if one is None else one.name, one) for one in found)
+
+
+def _row(network: str, system: str, seconds: float, engine: str, say: Say) -> dict[str, Any]:
+    names, layers = NETWORKS[network]
+    made = plan(names, _system(system), layers=layers, seconds=seconds, profiled="timed", report=say)
+    measured = made.replay(engine, report=say).measured
+    assert measured is not None
+    if measured.wrong:
+        raise BacoError(f"{network} on {system}: {'; '.join(measured.wrong[:3])}")
+    assert measured.speedup is not None, "without rates"
+    alone, times = measured.speedup
+    return {
+        "network": network,
+        "system": system,
+        "hash": made.plan.system.config_hash,
+        "engine": engine,
+        "seconds": seconds,
+        "planned_ms": made.makespan_ms,
+        "measured_ms": measured.makespan_ns * 1e-6,
+        "error": measured.error,
+        "alone": alone,
+        "alone_ms": measured.alone_ns[alone] * 1e-6,
+        "times": times,
+        "operators": measured.checked,
+        "gap": made.plan.gap,
+        "handover": made.plan.handover()._asdict(),
+    }
+
+
+def page(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The table, and what a memory that units share could save of these plans at most."""
+    named = {key: f"`{'`, `'.join(names)}`" for key, (names, _) in NETWORKS.items()}
+    columns = {
+        "networks": lambda row: (
+            named[row["network"]] + (", 1 layer" if NETWORKS[row["network"]][1] == 1 else "")
+        ),
+        "system": lambda row: row["system"],
+        "planned, ms": lambda row: f"{row['planned_ms']:.4g}",
+        "measured, ms": lambda row: f"{row['measured_ms']:.4g}",
+        "by": lambda row: row["engine"],
+        "error": lambda row: f"{row['error']:+.1%}",
+        "best alone, ms": lambda row: f"{row['alone_ms']:.4g}",
+        "times as fast": lambda row: f"{row['times']:.2f}",
+        "operators, all right": lambda row: row["operators"],
+        "between units, kB": lambda row: f"{row['handover']['nbytes'] * 1e-3:,.0f}",
+        "of the channel's": lambda row: f"{row['handover']['share']:.1%}",
+        "if that took no time": lambda row: f"-{row['handover']['saved']:.1%}",
+    }
+    several = [row for row in rows if row["handover"]["nbytes"]]
+    told = ""
+    if several:
+        kept = math.prod(1 - row["handover"]["saved"] for row in several) ** (1 / len(several))
+        told = (
+            "What units hand to each other goes through main memory. If what is written for another unit and read by it took no time, and nobody"
+            f" were held up by it, plans would be {1 - kept:.1%} shorter in the geometric mean,"
+            f" {max(row['handover']['saved'] for row in several):.1%} at most (predicted, same units and orders): more than a scratchpad that"
+            " units share could save, which holds a part of it."
+        )
+    faster = []
+    for network in ("images", "transformers"):
+        own = {row["system"]: row["measured_ms"] for row in rows if row["network"] == network}
+        if len(own) == 2:
+            times = own["searched single array"] / own[f"searched for {network}"]
+            faster.append(
+                f"The system that was searched for the mix {named[network]} is **{times:.2f} times** as fast as"
+                " the searched single array of the same area, measured."
+            )
+    return page_of(
+        "Plans of systems, run",
+        "Times of groups are those of each accelerator alone (`timed`, which counts the Verilog's cycles). Best alone: all runs by the own program of"
+        " the system's best accelerator, one behind the other. Every result of every operator is that of the integers; one clock of 1 GHz"
+        f" for presets. Solvers had {' or '.join(sorted({format(row['seconds'], 'g') for row in rows}))} s: other seconds, or another machine,"
+        " give other plans.",
+        table(rows, columns),
+        *faster,
+        told,
+    )
