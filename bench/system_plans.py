@@ -87,10 +87,10 @@ def run(
 
 def _system(name: str) -> System:
     if name in UNITS:
-        return System.of((one, None if one == HOST else accelerator(one)) for one in UNITS[name])
+        return System.of((unit, None if unit == HOST else accelerator(unit)) for unit in UNITS[name])
     space = load_space("gemmini").without_units()
-    found = [None if isinstance(one, str) else space.accelerator(*one) for one in SEARCHED[name]]
-    return System.of((HOST if one is None else one.name, one) for one in found)
+    machines = [None if isinstance(unit, str) else space.accelerator(*unit) for unit in SEARCHED[name]]
+    return System.of((HOST if machine is None else machine.name, machine) for machine in machines)
 
 
 def _row(network: str, system: str, seconds: float, engine: str, say: Say) -> dict[str, Any]:

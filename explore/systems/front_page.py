@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from baco.common.page import html_table
 from baco.common.text import html_text
+from baco.exploration.systems.charts import COLOURS, chart, line, words
 
 _WIDTH, _HEIGHT, _LEFT, _BELOW = 760, 320, 70, 40
 
@@ -57,17 +58,17 @@ def _chart(rows: Sequence[FrontRow]) -> str:
         x = _LEFT + (_WIDTH - _LEFT) * share / 4
         y = (_HEIGHT - _BELOW) * (1 - share / 4) + 6
         area, span = low[0] + (low[1] - low[0]) * share / 4, high[1] * share / 4
-        shapes.append(f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{_WIDTH}" y2="{y:.1f}"/>')
-        shapes.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{span:.3g}</text>')
-        shapes.append(f'<text x="{x:.1f}" y="{_HEIGHT - 20}" text-anchor="middle">{area:.3g}</text>')
-    shapes.append(f'<text x="{_WIDTH}" y="{_HEIGHT - 4}" text-anchor="end">area, mm²</text>')
-    shapes.append('<text x="0" y="12">ms</text>')
+        shapes += [
+            line(_LEFT, y, _WIDTH, y),
+            words(_LEFT - 6, y + 4, f"{span:.3g}", "end"),
+            words(x, _HEIGHT - 20, f"{area:.3g}", "middle"),
+        ]
+    shapes += [words(_WIDTH, _HEIGHT - 4, "area, mm²", "end"), words(0, 12, "ms")]
     for row in rows:
         x = _LEFT + (_WIDTH - _LEFT) * (row.area_mm2 - low[0]) / (low[1] - low[0])
         y = (_HEIGHT - _BELOW) * (1 - row.makespan_ms / high[1]) + 6
         told = f"{units_text(row.units)}: {row.area_mm2:.4g} mm², {row.makespan_ms:.4g} ms, {row.energy_uj:,.0f} µJ"
-        colour = "#e08a1e" if row.best else "#3b7dd8"
         shapes.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{7 if row.best else 4}" fill="{colour}"><title>{html_text(told)}</title></circle>'
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{7 if row.best else 4}" fill="{COLOURS[int(row.best)]}"><title>{html_text(told)}</title></circle>'
         )
-    return f'<svg viewBox="0 0 {_WIDTH + 20} {_HEIGHT}" role="img" aria-label="Area and makespan">{"".join(shapes)}</svg>'
+    return chart(_WIDTH + 20, _HEIGHT, "Area and makespan", shapes)

@@ -7,13 +7,9 @@ from collections.abc import Iterator, Sequence
 from baco.common.page import html_cards, html_table, page
 from baco.common.text import html_text
 from baco.common.units import si
+from baco.exploration.systems.charts import COLOURS, STYLE, bar, chart, shortened, words
 from baco.exploration.systems.layer_profile import LayerOnUnit, NetworkOnUnit
 
-_STYLE = """
-figure { margin: 1rem 0; overflow-x: auto; } figure svg { width: 100%; max-width: 60rem; height: auto; display: block; }
-figure text { font: 12px system-ui, sans-serif; fill: currentColor; } figure .name { font-weight: 600; }
-"""
-_COLOURS = ("#3b7dd8", "#e08a1e", "#3a9a5b", "#b5519c", "#7a6bd0", "#c94f4f", "#4aa3a8", "#8a7a3c")
 _LEFT, _WIDTH, _BAR = 290, 560, 18
 
 
@@ -81,7 +77,7 @@ def layer_profile_page(network: str, rows: Sequence[LayerOnUnit], totals: Sequen
         heading=f"{network} by layer and unit",
         subheading="All times and energies are predicted.",
         body="".join(body),
-        styles=[_STYLE],
+        styles=[STYLE],
     )
 
 
@@ -112,18 +108,11 @@ def _bars(totals: Sequence[NetworkOnUnit]) -> str:
     units = list(dict.fromkeys(total.unit for total, _ in able))
     shapes = []
     for at, (total, each) in enumerate(able):
-        y = at * (_BAR + 4) + 4
-        shapes.append(f'<text x="0" y="{y + 13}">{html_text(_short(_named(total)))}</text>')
-        shapes.append(
-            f'<rect x="{_LEFT}" y="{y}" width="{max(1.0, _WIDTH * each / most):.1f}" height="{_BAR}"'
-            f' fill="{_COLOURS[units.index(total.unit) % len(_COLOURS)]}"><title>{html_text(_named(total))}: {each:.4g} ms an image</title></rect>'
-        )
-        shapes.append(
-            f'<text x="{_LEFT + max(1.0, _WIDTH * each / most) + 6:.1f}" y="{y + 13}">{each:.4g} ms</text>'
-        )
-    height = len(able) * (_BAR + 4) + 8
-    return f'<svg viewBox="0 0 {_LEFT + _WIDTH + 110} {height}" role="img" aria-label="Milliseconds an image">{"".join(shapes)}</svg>'
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 44 else f"{text[:20]}…{text[-23:]}"
+        y, width = at * (_BAR + 4) + 4, max(1.0, _WIDTH * each / most)
+        colour = COLOURS[units.index(total.unit) % len(COLOURS)]
+        shapes += [
+            words(0, y + 13, shortened(_named(total), 44)),
+            bar(_LEFT, y, width, _BAR, colour, f"{_named(total)}: {each:.4g} ms an image"),
+            words(_LEFT + width + 6, y + 13, f"{each:.4g} ms"),
+        ]
+    return chart(_LEFT + _WIDTH + 110, len(able) * (_BAR + 4) + 8, "Milliseconds an image", shapes)

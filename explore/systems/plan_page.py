@@ -8,17 +8,11 @@ from collections.abc import Iterator
 from baco.common.page import html_cards, html_table, page
 from baco.common.text import html_text
 from baco.common.units import si
+from baco.exploration.systems.charts import COLOURS, STYLE, bar, chart, line, shortened, words
 from baco.exploration.systems.link import LinkSplit
 from baco.exploration.systems.measured import MeasuredPlan
 from baco.exploration.systems.system_plan import SystemPlan, solver_rows, unit_rows
 
-_STYLE = """
-figure { margin: 1rem 0; overflow-x: auto; } figure svg { width: 100%; min-width: 40rem; height: auto; display: block; }
-figure text { font: 12px system-ui, sans-serif; fill: currentColor; } figure line { stroke: currentColor; stroke-width: .5; opacity: .4; }
-figure rect { stroke: var(--paper, #fff); stroke-width: .4; }
-"""
-#: Of runs, by network; later ones repeat.
-_COLOURS = ("#3b7dd8", "#e08a1e", "#3a9a5b", "#b5519c", "#7a6bd0", "#c94f4f", "#4aa3a8", "#8a7a3c")
 _LEFT, _WIDTH, _LANE = 150, 1000, 34
 
 
@@ -65,7 +59,7 @@ def plan_page(
         if measured is None
         else f"Energies are predicted; times are predicted, and measured ({measured.engine}).",
         body="".join(body),
-        styles=[_STYLE],
+        styles=[STYLE],
     )
 
 
@@ -111,34 +105,31 @@ def gantt(plan: SystemPlan, measured: MeasuredPlan | None = None) -> str:
     shapes = []
     for tick in _ticks(span * 1e-6):
         x = across(tick * 1e6)
-        shapes.append(f'<line x1="{x:.1f}" y1="20" x2="{x:.1f}" y2="{height - 20}"/>')
-        shapes.append(f'<text x="{x:.1f}" y="{height - 6}" text-anchor="middle">{tick:g} ms</text>')
+        shapes += [line(x, 20, x, height - 20), words(x, height - 6, f"{tick:g} ms", "middle")]
     for at, name in enumerate(units):
-        label = name if len(name) <= 22 else f"{name[:10]}…{name[-11:]}"
-        shapes.append(f'<text x="0" y="{20 + _LANE * len(rows) * at + 21}">{html_text(label)}</text>')
+        y = 20 + _LANE * len(rows) * at + 21
+        shapes.append(words(0, y, shortened(name, 22)))
         if measured is not None:
-            shapes.append(f'<text x="0" y="{20 + _LANE * (2 * at + 1) + 21}">measured</text>')
+            shapes.append(words(0, y + _LANE, "measured"))
     for run in plan.mix.runs:
         own = plan.profiles[run.network]
+        colour = COLOURS[run.network % len(COLOURS)]
         for at, task in enumerate(run.tasks):
             for row, (what, starts, finishes) in enumerate(rows):
                 start, finish = starts[task], finishes[task]
                 told = f"{own.network} run {run.run + 1}: {own.graph.names[at]}, {start * 1e-6:.4g} to {finish * 1e-6:.4g} ms{what}"
+                y = 20 + _LANE * (len(rows) * timetable.units[task] + row) + 5
+                width = max(across(finish) - across(start), 0.3)
                 shapes.append(
-                    f'<rect x="{across(start):.2f}" y="{20 + _LANE * (len(rows) * timetable.units[task] + row) + 5}"'
-                    f' width="{max(across(finish) - across(start), 0.3):.2f}" height="{_LANE - 10}"'
-                    f' fill="{_COLOURS[run.network % len(_COLOURS)]}" fill-opacity="{1.0 if run.run % 2 == 0 else 0.7}">'
-                    f"<title>{html_text(told)}</title></rect>"
+                    bar(across(start), y, width, _LANE - 10, colour, told, 0.7 if run.run % 2 else 1.0)
                 )
     for number, own in enumerate(plan.profiles):
         x = _LEFT + 160 * number
-        colour = _COLOURS[number % len(_COLOURS)]
-        shapes.append(f'<rect x="{x}" y="3" width="12" height="12" fill="{colour}"/>')
-        shapes.append(f'<text x="{x + 17}" y="14">{html_text(own.network[:22])}</text>')
-    return (
-        f'<svg viewBox="0 0 {_LEFT + _WIDTH + 40} {height}" role="img" aria-label="Gantt chart">'
-        f"{''.join(shapes)}</svg>"
-    )
+        shapes += [
+            bar(x, 3, 12, 12, COLOURS[number % len(COLOURS)], own.network),
+            words(x + 17, 14, own.network[:22]),
+        ]
+    return chart(_LEFT + _WIDTH + 40, height, "Gantt chart", shapes)
 
 
 def _ticks(span: float) -> list[float]:

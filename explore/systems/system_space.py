@@ -1,6 +1,6 @@
 """Systems of a design space: how many units, each an accelerator of the space, how many cores without; drawn, changed and crossed.
 
-All units have the values of one choice of the space's settings, since they have one clock, one width of the memory port and one memory. What
+All units have the values of one choice of the space's settings: one clock and one memory, as all that is built has, and one width of memory ports. What
 differs between them: sizes, dataflows, row functions.
 """
 
