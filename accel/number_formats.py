@@ -68,8 +68,8 @@ class IntegerFormat:
 
     def encode(self, numbers: Array) -> Array:
         """Whole numbers, int64: the nearest, saturated."""
-        steps = np.ldexp(np.nan_to_num(np.asarray(numbers, np.float64), nan=0.0), self.point)
-        return np.clip(np.rint(steps), self.low, self.high).astype(np.int64)
+        steps = np.rint(np.ldexp(np.asarray(numbers, np.float64), self.point))
+        return np.clip(np.where(np.isnan(steps), 0.0, steps), self.low, self.high).astype(np.int64)
 
     def decode(self, codes: Array) -> Array:
         """What whole numbers stand for, float64."""

@@ -1,4 +1,4 @@
-"""Names say what things are: none stands for three different things in a function."""
+"""Names say what things are: none stands for three different things in a function. Functions fit on a screen."""
 
 import ast
 import re
@@ -11,6 +11,9 @@ from tests.test_imports import ROOT, package_files
 
 #: Words that say nothing of what they name. In a function, each may stand for two things at most.
 VAGUE = ("one", "found", "place")
+
+#: Lines of a function with its docstring.
+SCREEN = 80
 
 
 def _bindings(function: ast.AST) -> Iterator[tuple[ast.AST | None, ast.AST | None]]:
@@ -84,3 +87,23 @@ def test_the_check_leaves_two_things_alone(body: str) -> None:
 def test_things_of_two_functions_are_not_counted_together() -> None:
     text = "def first():\n    [one for one in a], [one for one in b]\ndef second():\n    [one for one in c]\n"
     assert _vague(text) == []
+
+
+def _long(text: str) -> list[str]:
+    """`function: lines` for each that does not fit on a screen."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)]
+    lengths = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions}
+    return [f"{name}: {lines}" for name, lines in lengths.items() if lines > SCREEN]
+
+
+def test_functions_fit_on_a_screen() -> None:
+    files = [*package_files(), *sorted((ROOT / "tests").rglob("*.py"))]
+    assert len(files) > 1000, "the files were not found"
+    texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in files}
+    assert {name: long for name, text in texts.items() if (long := _long(text))} == {}
+
+
+def test_the_check_sees_long_functions() -> None:
+    assert _long("def f():\n" + "    pass\n" * SCREEN) == [f"f: {SCREEN + 1}"]
+    assert _long("def f():\n" + "    pass\n" * (SCREEN - 1)) == []

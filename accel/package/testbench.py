@@ -135,69 +135,73 @@ def behind_axi4(machine: Accelerator | System) -> str:
     return text.replace("module axi4_bench ", f"module {BUS_TOPS['rocc']} ")
 
 
+#: Signals of AXI4-Lite's channels without what they carry, of all 32 bits of a unit's commands, and of AXI4 behind the accelerators.
+_LITE = (
+    "awvalid", "awready", "wvalid", "wready", "bvalid", "bready", "arvalid", "arready", "rvalid", "rready",
+)  # fmt: skip
+_TALK = (
+    "cmd_valid", "cmd_ready", "cmd_funct", "cmd_rd", "cmd_xd", "cmd_rs1", "cmd_rs2", "resp_valid", "resp_ready",
+    "resp_rd", "resp_data", "busy", "error_valid", "error_code", "error_funct", "error_rs1", "error_rs2",
+)  # fmt: skip
+_MANAGER = (
+    "awvalid", "awready", "awaddr", "awlen", "awsize", "awburst", "wvalid", "wready", "wdata", "wstrb", "wlast",
+    "bvalid", "bready", "bresp", "arvalid", "arready", "araddr", "arlen", "arsize", "arburst", "rvalid",
+    "rready", "rdata", "rresp", "rlast",
+)  # fmt: skip
+#: Bits of those that are no single ones, without those of data.
+_WIDTHS = {
+    **dict.fromkeys(("awaddr", "araddr"), 40),
+    **dict.fromkeys(("awlen", "arlen"), 8),
+    **dict.fromkeys(("awsize", "arsize"), 3),
+    **dict.fromkeys(("awburst", "arburst", "bresp"), 2),
+    "rresp": 2,
+}
+#: Pins of the system that nothing listens to.
+_UNUSED = (
+    "awid", "awlock", "awcache", "awprot", "awqos", "arid", "arlock", "arcache", "arprot", "arqos",
+)  # fmt: skip
+
+
 def _system_bench(system: System) -> str:
     """The module `baco_system` around `baco_system_axi4`."""
-    count, select, bits = len(system.accelerators), select_bits(system), system.dma_bits
     inside = system_top(system)
     head = inside[: inside.index(");") + 2]
-    lines = [head, "  wire [31:0] chance, errors;", "  wire [7:0] go;", "  wire broken;"]
-    lines.append(f"  wire [{count - 1}:0] irq, forgotten;")
+    ports = [port.name for port in module_ports(head)]
+    return "\n".join(
+        [head, *_registers(system), *_drivers(system, ports), *_memory_side(system, ports), "endmodule", ""]
+    )
+
+
+def _registers(system: System) -> list[str]:
+    """Chance, and the registers' port, which units share."""
+    count, select = len(system.accelerators), select_bits(system)
     stirs = "rd_req_ready === 1'b1, wr_req_ready === 1'b1, rd_resp_valid === 1'b1, wr_ack_valid === 1'b1"
-    lines.append(
-        f"  axi4_chance random (.clock(clock), .stirs({{{stirs}}}), .forgotten(|forgotten), .chance(chance), .errors(errors), .go(go));"
-    )
-    # the registers' port
-    names = (
-        "awvalid",
-        "awready",
-        "wvalid",
-        "wready",
-        "bvalid",
-        "bready",
-        "arvalid",
-        "arready",
-        "rvalid",
-        "rready",
-    )
-    lines += [f"  wire {name};" for name in names] + [
-        f"  wire [{count - 1}:0] unit_{name};" for name in names
-    ]
-    lines += [f"  wire [{count * 12 - 1}:0] unit_address;", f"  wire [{count * 32 - 1}:0] unit_data;"]
-    lines += [
+    both = ", ".join(f".{name}({name}), .unit_{name}(unit_{name})" for name in _LITE)
+    return [
+        "  wire [31:0] chance, errors;",
+        "  wire [7:0] go;",
+        "  wire broken;",
+        f"  wire [{count - 1}:0] irq, forgotten;",
+        f"  axi4_chance random (.clock(clock), .stirs({{{stirs}}}), .forgotten(|forgotten), .chance(chance), .errors(errors), .go(go));",
+        *(f"  wire {name};" for name in _LITE),
+        *(f"  wire [{count - 1}:0] unit_{name};" for name in _LITE),
+        f"  wire [{count * 12 - 1}:0] unit_address;",
+        f"  wire [{count * 32 - 1}:0] unit_data;",
         f"  wire [{select + 11}:0] address;",
         "  wire [31:0] wdata, rdata;",
         "  wire [1:0] bresp, rresp;",
-    ]
-    both = ", ".join(f".{name}({name}), .unit_{name}(unit_{name})" for name in names)
-    lines.append(
         f"  axi4_join #(.UNITS({count}), .SELECT_BITS({select})) join_ (.clock(clock), .reset(reset), {both},"
-        " .unit_address(unit_address), .unit_data(unit_data), .wdata(wdata), .address(address));"
-    )
-    talk: tuple[str, ...] = (
-        "cmd_valid",
-        "cmd_ready",
-        "cmd_funct",
-        "cmd_rd",
-        "cmd_xd",
-        "cmd_rs1",
-        "cmd_rs2",
-        "resp_valid",
-        "resp_ready",
-    )
-    talk += (
-        "resp_rd",
-        "resp_data",
-        "busy",
-        "error_valid",
-        "error_code",
-        "error_funct",
-        "error_rs1",
-        "error_rs2",
-    )
+        " .unit_address(unit_address), .unit_data(unit_data), .wdata(wdata), .address(address));",
+    ]
+
+
+def _drivers(system: System, ports: Sequence[str]) -> list[str]:
+    """What brings the commands of every unit to its registers."""
+    lines = []
     numbers = [number for number, unit in enumerate(system.units) if unit.accelerator is not None]
     for at, (number, machine) in enumerate(zip(numbers, system.accelerators, strict=True)):
-        pins = [f".{name}(unit{number}_{name})" for name in talk]
-        pins += [f".{name}(unit_{name}[{at}])" for name in names if not name.startswith(("ar", "r"))]
+        pins = [f".{name}(unit{number}_{name})" for name in _TALK]
+        pins += [f".{name}(unit_{name}[{at}])" for name in _LITE if not name.startswith(("ar", "r"))]
         pins += [f".arvalid(unit_arvalid[{at}]), .s_arready(unit_arready[{at}])"]
         pins += [
             f".s_rvalid(unit_rvalid[{at}]), .s_rready(unit_rready[{at}]), .s_rdata(rdata), .s_rresp(rresp)"
@@ -207,74 +211,29 @@ def _system_bench(system: System) -> str:
             f"  axi4_driver #(.HASH(64'h{machine.config_hash})) driver{at} (.clock(clock), .reset(reset), .chance(chance), .go(go[3:0]),"
             f" .broken(broken), .restart(1'b0), .forgotten(forgotten[{at}]), .irq(irq[{at}]),\n      {', '.join(pins)});"
         )
-        events = [name for name in _ports_of(head) if name.startswith(f"unit{number}_event_")]
+        events = [name for name in ports if name.startswith(f"unit{number}_event_")]
         lines += [f"  assign {name} = bus.unit{number}.{name.partition('_')[2]};" for name in events]
-    # main memory
-    widths = {
-        "awaddr": 40,
-        "araddr": 40,
-        "awlen": 8,
-        "arlen": 8,
-        "awsize": 3,
-        "arsize": 3,
-        "awburst": 2,
-        "arburst": 2,
-    }
-    widths |= {"wdata": bits, "rdata": bits, "wstrb": bits // 8, "bresp": 2, "rresp": 2}
-    manager: tuple[str, ...] = (
-        "awvalid",
-        "awready",
-        "awaddr",
-        "awlen",
-        "awsize",
-        "awburst",
-        "wvalid",
-        "wready",
-        "wdata",
-        "wstrb",
-        "wlast",
-    )
-    manager += (
-        "bvalid",
-        "bready",
-        "bresp",
-        "arvalid",
-        "arready",
-        "araddr",
-        "arlen",
-        "arsize",
-        "arburst",
-        "rvalid",
-        "rready",
-    )
-    manager += ("rdata", "rresp", "rlast")
-    lines += [f"  wire [{widths.get(name, 1) - 1}:0] m_{name};" for name in manager]
+    return lines
+
+
+def _memory_side(system: System, ports: Sequence[str]) -> list[str]:
+    """The system on its bus, main memory behind it, and checks of the protocol on both sides."""
+    select, bits = select_bits(system), system.dma_bits
+    widths = {**_WIDTHS, "wdata": bits, "rdata": bits, "wstrb": bits // 8}
     lite = {"awaddr": "address", "araddr": "address", "wdata": "wdata", "wstrb": "4'hf", "rdata": "rdata"}
-    lite |= {name: name for name in (*names, "bresp", "rresp")}
-    pins = [f".s_axi_{name}({signal})" for name, signal in lite.items()]
-    pins += [f".m_axi_{name}(m_{name})" for name in manager] + [".s_axi_awprot(3'd0), .s_axi_arprot(3'd0)"]
-    pins += [".m_axi_bid(1'b0), .m_axi_rid(1'b0)"]
-    unused = ("awid", "awlock", "awcache", "awprot", "awqos", "arid", "arlock", "arcache", "arprot", "arqos")
-    pins += [f".m_axi_{name}()" for name in unused]
-    lines.append(
-        f"  {SYSTEM_BUS_TOP} bus (.aclk(clock), .aresetn(!reset), .irq(irq),\n      {', '.join(pins)});"
-    )
-    pins = [f".s_{name}({signal})" for name, signal in lite.items()] + [
-        f".m_{name}(m_{name})" for name in manager
-    ]
-    lines.append(
+    lite |= {name: name for name in (*_LITE, "bresp", "rresp")}
+    bus = [f".s_axi_{name}({signal})" for name, signal in lite.items()]
+    bus += [f".m_axi_{name}(m_{name})" for name in _MANAGER] + [".s_axi_awprot(3'd0), .s_axi_arprot(3'd0)"]
+    bus += [".m_axi_bid(1'b0), .m_axi_rid(1'b0)", *(f".m_axi_{name}()" for name in _UNUSED)]
+    checks = [f".s_{name}({signal})" for name, signal in lite.items()]
+    checks += [f".m_{name}(m_{name})" for name in _MANAGER]
+    port = [f".m_{name}(m_{name})" for name in _MANAGER if not name.endswith(("size", "burst"))]
+    port += [f".{name}({name})" for name in ports if name.startswith(("rd_", "wr_"))]
+    return [
+        *(f"  wire [{widths.get(name, 1) - 1}:0] m_{name};" for name in _MANAGER),
+        f"  {SYSTEM_BUS_TOP} bus (.aclk(clock), .aresetn(!reset), .irq(irq),\n      {', '.join(bus)});",
         f"  axi4_checks #(.ADDR_BITS(40), .DMA_BITS({bits}), .S_BITS({select + 12})) checks (.aclk(clock), .aresetn(!reset), .broken(broken),"
-        f"\n      {', '.join(pins)});"
-    )
-    memory = [name for name in _ports_of(head) if name.startswith(("rd_", "wr_"))]
-    pins = [f".m_{name}(m_{name})" for name in manager if not name.endswith(("size", "burst"))]
-    pins += [f".{name}({name})" for name in memory]
-    lines.append(
+        f"\n      {', '.join(checks)});",
         f"  axi4_port #(.BITS({bits})) port (.clock(clock), .reset(reset), .chance(chance), .go(go[7:3]), .errors(errors),"
-        f"\n      {', '.join(pins)});"
-    )
-    return "\n".join([*lines, "endmodule", ""])
-
-
-def _ports_of(head: str) -> list[str]:
-    return [port.name for port in module_ports(head)]
+        f"\n      {', '.join(port)});",
+    ]

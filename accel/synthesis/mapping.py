@@ -197,16 +197,12 @@ def map_design(
     gates, registers = (sorted(cells.glob(name.format("*"))) for name in (GATES, REGISTERS))
     jobs: dict[str, tuple[str, str]] = {}
 
-    def flows(name: str) -> tuple[str, ...]:
-        buffered = bool(library.buffers())
-        if name in fast:
-            return _MAP_FAST, _MAP_FAST_OTHERWISE if buffered else _MAP_UNBUFFERED
-        return (_MAP if buffered else _MAP_UNBUFFERED,)
-
+    buffered = bool(library.buffers())
+    flows = {name: _flows(name in fast, buffered) for name in fronts}
     for name, one in fronts.items():
         text = gzip.decompress((front / one["file"]).read_bytes()).decode()
         jobs[name] = (
-            _key("gates", yosys, _without_numbers(text), library.digest, f"{period_ps:.0f}", *flows(name)),
+            _key("gates", yosys, _without_numbers(text), library.digest, f"{period_ps:.0f}", *flows[name]),
             text,
         )
     known = {} if known is None else known
@@ -218,7 +214,7 @@ def map_design(
                 return
             scripts = [
                 flow.format(registers=_options(registers), gates=_options(gates), period_ps=period_ps)
-                for flow in flows(name)
+                for flow in flows[name]
             ]
             entry = kept.entry(key, lambda folder: _map(name, text, scripts, folder, limit_s))
             content = json.loads(gzip.decompress((entry / "mapped.json.gz").read_bytes()))
@@ -239,6 +235,13 @@ def map_design(
     modules = {name: known[name, key] for name, (key, _) in jobs.items()}
     memories = {name: BankShape(**shape) for name, shape in found["memories"].items()}
     return Mapped(found["top"], modules, memories, found["creator"], period_ps)
+
+
+def _flows(short: bool, buffered: bool) -> tuple[str, ...]:
+    """Scripts that map a module, one tried after the other: for short paths, or little area; for cells with buffers or without."""
+    if short:
+        return _MAP_FAST, _MAP_FAST_OTHERWISE if buffered else _MAP_UNBUFFERED
+    return (_MAP if buffered else _MAP_UNBUFFERED,)
 
 
 def check_cells(library: Library) -> None:

@@ -48,27 +48,20 @@ def compile_(
         elf_path,
         emit_library,
         emit_text,
-        library_place,
         observer,
         program_lines,
     )
     from baco.cli.program_input import compile_options
-    from baco.common.errors import InputError, did_you_mean, only_with
-    from baco.common.files import atomic_write, check_output
+    from baco.common.errors import InputError, only_with
+    from baco.common.files import atomic_write
     from baco.common.text import one_line
     from baco.compiler.network.program import NetworkProgram
     from baco.display.console import stderr
 
-    if emit not in EMITS:
-        raise InputError(f"nothing called '{emit}' can be emitted", hint=did_you_mean(emit, EMITS))
+    _check_outputs(emit, out, image)
     only_with("--emit elf", {"--check": check, "--image": image} if emit != "elf" else {})
     if emit in FUNCTIONS:
         only_with("--emit elf", {"--check-layers": network.check_layers})
-    for path in (out, image):  # before anything takes time
-        if path is not None:
-            check_output(path)
-    if emit in FUNCTIONS and out is not None:
-        library_place(out, emit)
     asked = compile_options(program, layer, network, timing, of_networks={"--image": image}, of_others={})
     if network.network is not None and emit in ("baco", "linalg"):
         allowed = ", ".join(one for one in EMITS if one not in ("baco", "linalg"))
@@ -90,13 +83,27 @@ def compile_(
     path = elf_path(prepared.name, out)
     built = compiled(prepared, check=check or network.check_layers)
     built.save(path)
-    notes = stderr()
-    for line in program_lines(built):
-        notes.print(line)
+    lines = program_lines(built)
     if image is not None:
         assert isinstance(built._built, NetworkProgram)
         content = built._built.image
         atomic_write(image, content.tobytes())
-        notes.print(f"{one_line(str(image))}: {content.nbytes:,} bytes at the symbol buffer_constants")
-    size = len(built.elf)
-    notes.print(f"{one_line(str(path))}: {size:,} bytes, for the accelerator {built.accelerator.config_hash}")
+        lines.append(f"{one_line(str(image))}: {content.nbytes:,} bytes at the symbol buffer_constants")
+    made = f"{len(built.elf):,} bytes, for the accelerator {built.accelerator.config_hash}"
+    for line in (*lines, f"{one_line(str(path))}: {made}"):
+        stderr().print(line)
+
+
+def _check_outputs(emit: str, out: Path | None, image: Path | None) -> None:
+    """Raises InputError, before anything takes time, for results that cannot be written, or be asked for together."""
+    from baco.cli.lowering import EMITS, FUNCTIONS, library_place
+    from baco.common.errors import InputError, did_you_mean
+    from baco.common.files import check_output
+
+    if emit not in EMITS:
+        raise InputError(f"nothing called '{emit}' can be emitted", hint=did_you_mean(emit, EMITS))
+    for path in (out, image):
+        if path is not None:
+            check_output(path)
+    if emit in FUNCTIONS and out is not None:
+        library_place(out, emit)

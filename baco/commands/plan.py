@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,6 +41,40 @@ class PlanObjective(StrEnum):
     EDP = "edp"
 
 
+@dataclass(frozen=True)
+class SearchFlags:
+    """The search over systems.
+
+    Attributes:
+        search (SPACE): Instead of --unit: search over systems of accelerators of this space, a name or a file.
+        area_limit (MM2): Of --search: area of the system at most, a core for each unit included.
+        samples (N): Of --search: systems to look at.
+        seed (N): Of --search.
+        most_units (N): Of --search: accelerators at most.
+        most_hosts (N): Of --search: cores without an accelerator at most.
+        workers (N): Of --search: processes that price accelerators; by default one a processor.
+    """
+
+    search: str | None = None
+    area_limit: float | None = None
+    samples: Count = 200
+    seed: Seed = 0
+    most_units: Annotated[int, typer.Option(min=1, max=4)] = 4
+    most_hosts: Annotated[int, typer.Option(min=0, max=4)] = 1
+    workers: Count | None = None
+
+    def check(self, *, units: bool, one_system: bool) -> None:
+        """Raises InputError where units are given, too, or neither are, or what is asked for of one system."""
+        from baco.common.errors import InputError
+
+        if (self.search is None) != units:
+            raise InputError("units are given, or searched", hint="give --unit for each, or --search SPACE")
+        if self.search is not None and one_system:
+            raise InputError(
+                "--search goes with predictions of one system", hint="plan its best/system.yaml with these"
+            )
+
+
 def plan(
     network: Annotated[
         list[str],
@@ -69,13 +104,8 @@ def plan(
     replay: ReplayEngine | None = None,
     cloud: str | None = None,
     link: str | None = None,
-    search: str | None = None,
-    area_limit: float | None = None,
-    samples: Count = 200,
-    seed: Seed = 0,
-    most_units: Annotated[int, typer.Option(min=1, max=4)] = 4,
-    most_hosts: Annotated[int, typer.Option(min=0, max=4)] = 1,
-    workers: Count | None = None,
+    *,
+    searched: SearchFlags,
     json: bool = False,
 ) -> None:
     """Plan networks on a system of several cores with accelerators: what runs where when, as predicted,
@@ -99,17 +129,9 @@ def plan(
             (rtl, timed) show predicted and measured times side by side; without rates, the best single accelerators' own programs, too.
         cloud (ACCELERATOR): With --link: cut the one network between the system and this machine, too.
         link (MB/s,ms,W): Rate, round trip and power of the link before it.
-        search (SPACE): Instead of --unit: search over systems of accelerators of this space, a name or a file.
-        area_limit (MM2): Of --search: area of the system at most, a core for each unit included.
-        samples (N): Of --search: systems to look at.
-        seed (N): Of --search.
-        most_units (N): Of --search: accelerators at most.
-        most_hosts (N): Of --search: cores without an accelerator at most.
-        workers (N): Of --search: processes that price accelerators; by default one a processor.
     """
     from baco.api.system_search import search_systems
     from baco.api.systems import plan as plan_networks
-    from baco.common.errors import InputError
     from baco.common.files import output_folder
     from baco.common.text import one_line
     from baco.display.console import stderr
@@ -120,63 +142,32 @@ def plan(
     def told(text: str) -> None:
         stderr().print(one_line(text), highlight=False)
 
-    if (search is None) == (not unit):
-        raise InputError("units are given, or searched", hint="give --unit for each, or --search SPACE")
-    if search is not None:
-        if profile is not None or cloud is not None or link is not None:
-            raise InputError(
-                "--search goes with predictions of one system", hint="plan its best/system.yaml with these"
-            )
-        found = search_systems(
-            network,
-            search,
-            area_limit=area_limit,
-            objective=objective.value,
-            samples=samples,
-            seed=seed,
-            most_units=most_units,
-            most_hosts=most_hosts,
-            layers=layers,
-            seconds=seconds,
-            out=out,
-            workers=workers,
-        )
-        if replay is not None:
-            found = found.replay(replay.value, report=told)
-        _end(found.best, found.record(), [] if out is None else found.write(out), json, found)
-        return
-    made = plan_networks(
-        network,
-        unit or [],
-        objective=objective.value,
-        layers=layers,
-        seconds=seconds,
-        profiled=None if profile is None else profile.value,
-        report=told,
-        cloud=cloud,
-        link=link,
-    )
+    searched.check(units=bool(unit), one_system=profile is not None or cloud is not None or link is not None)
+    both: dict[str, Any] = {"objective": objective.value, "layers": layers, "seconds": seconds}
+    if searched.search is not None:
+        made: PlannedNetworks | FoundSystems = search_systems(network, **vars(searched), **both, out=out)
+    else:
+        both |= {"profiled": None if profile is None else profile.value, "cloud": cloud, "link": link}
+        made = plan_networks(network, unit or [], **both, report=told)
     if replay is not None:
         made = made.replay(replay.value, report=told)
-    _end(made, made.record(), [] if out is None else made.write(out), json)
+    _end(made, [] if out is None else made.write(out), json)
 
 
-def _end(
-    made: PlannedNetworks,
-    record: dict[str, Any],
-    paths: list[Path],
-    json: bool,
-    found: FoundSystems | None = None,
-) -> None:
-    """Say what was planned, and end with 1 where a result is wrong."""
+def _end(planned: PlannedNetworks | FoundSystems, paths: list[Path], json: bool) -> None:
+    """Say what was planned, of systems that were found the best, and end with 1 where a result is wrong."""
+    from baco.api.systems import PlannedNetworks
     from baco.common.text import one_line
     from baco.display.console import print_json, stdout
 
     if json:
-        print_json(record)
+        print_json(planned.record())
         return
-    if found is not None:
-        _show_front(found)
+    if isinstance(planned, PlannedNetworks):
+        made = planned
+    else:
+        made = planned.best
+        _show_front(planned)
     _show(made)
     if made.measured is not None:
         _show_measured(made.measured)

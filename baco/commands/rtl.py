@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,36 @@ from baco.cli.completions import accelerator_completions
 if TYPE_CHECKING:
     from baco.accel.config import Accelerator
     from baco.accel.system import System
+
+
+@dataclass(frozen=True)
+class PackageFlags:
+    """What a hardware team is handed.
+
+    Attributes:
+        package (DIR): The folder to write instead of a file.
+        network (-n, NETWORK): With --package: a network whose cycles, energy and power the data sheet shows; again for each.
+        liberty (FILE.lib): With --package: a library of cells, for area and clock of the netlist; again for each of its files.
+        memories (FILE.lib): With --package: memory macros; again for each file.
+        seed: With --package: that the test's commands are drawn from.
+    """
+
+    package: Path | None = None
+    network: list[str] | None = None
+    liberty: list[Path] | None = None
+    memories: list[Path] | None = None
+    seed: Seed = 0
+
+    def check(self, out: Path | None, *, of_files: bool) -> None:
+        """Raises InputError unless there is either a file or a package, with options that belong to it."""
+        from baco.common.errors import InputError
+
+        if (out is None) == (self.package is None):
+            raise InputError("give either -o FILE.v, or --package DIR")
+        if self.package is not None and of_files:
+            raise InputError("--header, --structure, --check and --soc belong to -o FILE.v")
+        if self.package is None and (self.network or self.liberty or self.memories or self.seed):
+            raise InputError("--network, --liberty, --memories and --seed belong to --package DIR")
 
 
 def rtl(
@@ -29,11 +60,8 @@ def rtl(
     header: Path | None = None,
     structure: Path | None = None,
     check: bool = False,
-    package: Path | None = None,
-    network: list[str] | None = None,
-    liberty: list[Path] | None = None,
-    memories: list[Path] | None = None,
-    seed: Seed = 0,
+    *,
+    handed: PackageFlags,
     bus: str = "rocc",
     soc: bool = False,
     json: bool = False,
@@ -51,55 +79,24 @@ def rtl(
         header (FILE.h): Also write the C header gemmini_params.h.
         structure (FILE.json): Also count registers, memories and units (Yosys).
         check: Lint the file, read it back and compare it with the configuration.
-        package (DIR): The folder to write instead of a file.
-        network (-n, NETWORK): With --package: a network whose cycles, energy and power the data sheet shows; again for each.
-        liberty (FILE.lib): With --package: a library of cells, for area and clock of the netlist; again for each of its files.
-        memories (FILE.lib): With --package: memory macros; again for each file.
-        seed: With --package: that the test's commands are drawn from.
         bus (rocc|axi4): What the accelerator is reached by: ports for RoCC commands and main memory, or registers on AXI4-Lite and
             main memory on AXI4.
         soc: A SoC in SystemVerilog, the top is baco_soc: the core CVA6 (of the package that baco[soc] installs) with the accelerator on its
             extension port, a boot ROM, and one AXI4 manager for the memory of both.
     """
-    from baco.accel.bus import BUS_TOPS, bus_named
     from baco.accel.c_header import c_header
-    from baco.accel.presets import is_system, load_accelerator, load_system
     from baco.accel.system import System
-    from baco.accel.verilog.generate import verilog
-    from baco.accel.verilog.soc import SOC_TOP, soc_verilog
-    from baco.accel.verilog.system import SYSTEM_TOP, system_verilog
-    from baco.accel.verilog.system_bus import SYSTEM_BUS_TOP
-    from baco.common.errors import InputError
     from baco.common.files import atomic_write
     from baco.common.text import one_line
-    from baco.display.console import print_json, stderr, stdout, table
+    from baco.display.console import print_json, stdout, table
 
-    if (out is None) == (package is None):
-        raise InputError("give either -o FILE.v, or --package DIR")
-    if package is not None:
-        if header or structure or check or soc:
-            raise InputError("--header, --structure, --check and --soc belong to -o FILE.v")
-        _package(str(accelerator), package, network or [], liberty or [], memories or [], seed, bus, json)
+    handed.check(out, of_files=bool(header or structure or check or soc))
+    if out is None:
+        _package(accelerator, handed, bus, json)
         return
-    if network or liberty or memories or seed:
-        raise InputError("--network, --liberty, --memories and --seed belong to --package DIR")
-    assert out is not None
-    if soc and (is_system(accelerator) or bus != "rocc" or check or structure):
-        raise InputError("a SoC is of a single accelerator, without --bus, --check and --structure")
-    configuration: Accelerator | System
-    reached_by = bus_named(bus)
-    if is_system(accelerator):
-        if header is not None:
-            raise InputError("--header belongs to a single accelerator, not to a system")
-        configuration = load_system(accelerator)
-        top = SYSTEM_TOP if reached_by == "rocc" else SYSTEM_BUS_TOP
-        text = system_verilog(configuration, bus=reached_by)
-    elif soc:
-        configuration, top = load_accelerator(accelerator), SOC_TOP
-        text = soc_verilog(configuration)
-    else:
-        configuration, top = load_accelerator(accelerator), BUS_TOPS[reached_by]
-        text = verilog(configuration, bus=reached_by)
+    counted_too = check or structure is not None
+    _check_single(accelerator, bus=bus, soc=soc, header=header is not None, counted=counted_too)
+    configuration, top, text = _verilog(accelerator, bus, soc=soc)
     atomic_write(out, text)
     summary: dict[str, Any] = {
         "system" if isinstance(configuration, System) else "accelerator": configuration.name,
@@ -115,51 +112,81 @@ def rtl(
         summary["header"] = str(header)
         lines.append(f"{one_line(str(header))}: C header")
     if check:
-        counts = _check(configuration, text, top)
-        summary["instances"] = counts
-        lines.append(
-            f"checked: {len(counts)} modules, {sum(counts.values()):,} instances, all as the configuration says"
-        )
+        summary["instances"] = counts = _check(configuration, text, top)
+        instances = f"{len(counts)} modules, {sum(counts.values()):,} instances"
+        lines.append(f"checked: {instances}, all as the configuration says")
     counted = None
     if structure is not None:
-        from baco.accel.verilog.structure import structure as count
-
-        report = count(text, top, note=lambda note: stderr().print(note))
-        summary["structure"] = report.to_dict()
-        atomic_write(structure, _document(configuration, summary["structure"]))
-        lines.append(f"{one_line(str(structure))}: structure, by {report.yosys}")
-        counted = report.table()
+        summary["structure"], yosys, counted = _structure(configuration, text, top, structure)
+        lines.append(f"{one_line(str(structure))}: structure, by {yosys}")
     if json:
         print_json(summary)
         return
-    console = stdout()
     for line in lines:
-        console.print(line)
+        stdout().print(line)
     if counted is not None:
-        console.print(table(*counted, left=counted[0][:1]))
+        stdout().print(table(*counted, left=counted[0][:1]))
 
 
-def _package(
-    accelerator: str,
-    folder: Path,
-    networks: list[str],
-    liberty: list[Path],
-    memories: list[Path],
-    seed: int,
-    bus: str,
-    json: bool,
-) -> None:
+def _structure(
+    configuration: Accelerator | System, text: str, top: str, path: Path
+) -> tuple[dict[str, Any], str, tuple[Any, Any]]:
+    """Write what is counted in the Verilog; that, by which Yosys, and its table."""
+    from baco.accel.verilog.structure import structure
+    from baco.common.files import atomic_write
+    from baco.display.console import stderr
+
+    report = structure(text, top, note=lambda note: stderr().print(note))
+    record = report.to_dict()
+    atomic_write(path, _document(configuration, record))
+    return record, report.yosys, report.table()
+
+
+def _check_single(accelerator: str, *, bus: str, soc: bool, header: bool, counted: bool) -> None:
+    """Raises InputError for what there is of a single accelerator only, or of one without more."""
+    from baco.accel.presets import is_system
+    from baco.common.errors import InputError
+
+    if soc and (is_system(accelerator) or bus != "rocc" or counted):
+        raise InputError("a SoC is of a single accelerator, without --bus, --check and --structure")
+    if header and is_system(accelerator):
+        raise InputError("--header belongs to a single accelerator, not to a system")
+
+
+def _verilog(accelerator: str, bus: str, *, soc: bool) -> tuple[Accelerator | System, str, str]:
+    """What is described, its top module, and the text."""
+    from baco.accel.bus import BUS_TOPS, bus_named
+    from baco.accel.presets import is_system, load_accelerator, load_system
+    from baco.accel.verilog.generate import verilog
+    from baco.accel.verilog.soc import SOC_TOP, soc_verilog
+    from baco.accel.verilog.system import SYSTEM_TOP, system_verilog
+    from baco.accel.verilog.system_bus import SYSTEM_BUS_TOP
+
+    reached_by = bus_named(bus)
+    if is_system(accelerator):
+        system = load_system(accelerator)
+        top = SYSTEM_TOP if reached_by == "rocc" else SYSTEM_BUS_TOP
+        return system, top, system_verilog(system, bus=reached_by)
+    machine = load_accelerator(accelerator)
+    if soc:
+        return machine, SOC_TOP, soc_verilog(machine)
+    return machine, BUS_TOPS[reached_by], verilog(machine, bus=reached_by)
+
+
+def _package(accelerator: str, handed: PackageFlags, bus: str, json: bool) -> None:
     from baco.api.hardware import hand_over
     from baco.common.text import one_line
     from baco.display.console import print_json, stderr, stdout
 
+    folder = handed.package
+    assert folder is not None
     files = hand_over(
         accelerator,
         folder,
-        networks=networks or None,
-        liberty=liberty,
-        memories=memories,
-        seed=seed,
+        networks=handed.network or None,
+        liberty=handed.liberty or [],
+        memories=handed.memories or [],
+        seed=handed.seed,
         bus=bus,
         report=stderr().print,
     )

@@ -76,8 +76,7 @@ def run_program(
     if report is not None:
         output_folder(report)
     check_run(asked.machine(), engine, timing=timing, log=log)
-    talkative = not (json or quiet)
-    report_line = stderr().print if talkative else None
+    report_line = None if json or quiet else stderr().print
     prepared = asked.prepared(observe=observer(program.dump_after, asked.level), report=report_line)
     files = files_to_save(prepared, save or ())
     expected = expected_arrays(prepared, expect or ())

@@ -13,7 +13,9 @@ import typer
 from baco.cli.compile_options import Accelerator, Timing
 
 if TYPE_CHECKING:
+    from baco.accel.switching_figures import SwitchingFigures
     from baco.sim.job import Limits, MainMemory
+    from baco.sim.results import SimulationResult
 
 
 @dataclass(frozen=True)
@@ -157,18 +159,14 @@ def simulate(
         log (FILE.csv): Log every command; `baco trace` draws it.
         technology (NAME): Energy of what switched in the Verilog, with figures of ihp-sg13g2.
     """
+    from baco.accel.technology import switching_figures
     from baco.api.simulation import simulate as simulate_program
     from baco.common.files import atomic_write
     from baco.display.console import print_json, stderr, stdout
     from baco.sim.job import Recording
 
     simulator.check(engine)
-    figures = None
-    if technology is not None:
-        from baco.accel.technology import switching_figures
-
-        figures = switching_figures(technology)
-    ram = memory.memory
+    figures = None if technology is None else switching_figures(technology)
     images, dumps, files = _memory_files(program, memory.load or [], memory.dump or [])
     notes = stderr()
     result = simulate_program(
@@ -176,7 +174,7 @@ def simulate(
         accelerator,
         engine=engine,
         stream=stream,
-        memory=ram,
+        memory=memory.memory,
         timing=timing,
         limits=limits.limits,
         recording=Recording(**vars(waves), log=log),
@@ -190,14 +188,7 @@ def simulate(
     )
     for path, data in zip(files, result.memory_dumps if dumps else (), strict=True):
         atomic_write(path, data)
-    energy = {}
-    if figures is not None:
-        from baco.api.sources import accelerator as find
-        from baco.sim.energy import switched_energy
-
-        machine = find(accelerator)
-        machine.check_integers("figures of switching are those of arrays")
-        energy = switched_energy(result, machine, figures)
+    energy = {} if figures is None else _energy(result, accelerator, figures)
     if json:
         print_json(result.to_dict() | ({"switched_energy_pj": energy} if energy else {}))
     elif not quiet:
@@ -207,14 +198,22 @@ def simulate(
             stdout().print(line)
         if figures is not None:
             parts = ", ".join(f"{name} {pj * 1e-6:.4g}" for name, pj in energy.items())
-            total = (
-                f"{sum(energy.values()) * 1e-6:.4g} µJ of switching in {technology} before layout: {parts}"
-            )
-            stdout().print(f"{total} (±{figures.error:.1%} clock apart; no leakage, no main memory)")
+            total = f"{sum(energy.values()) * 1e-6:.4g} µJ of switching in {technology} before layout"
+            stdout().print(f"{total}: {parts} (±{figures.error:.1%} clock apart; no leakage, no main memory)")
     if result.exit_code:
         sys.stdout.flush()
         notes.print(f"the program ended with exit code {result.exit_code}")
         raise typer.Exit(1)
+
+
+def _energy(result: SimulationResult, accelerator: str, figures: SwitchingFigures) -> dict[str, float]:
+    """pJ of what switched, by part. Raises InputError for arrays of other numbers than integers."""
+    from baco.api.sources import accelerator as find
+    from baco.sim.energy import switched_energy
+
+    machine = find(accelerator)
+    machine.check_integers("figures of switching are those of arrays")
+    return switched_energy(result, machine, figures)
 
 
 def _show(text: str) -> None:

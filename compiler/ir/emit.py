@@ -29,6 +29,7 @@ from xdsl.rewriter import InsertPoint
 
 from baco.accel.isa import LocalAddress
 from baco.compiler.dialects.instgem import OPERATIONS, RARELY, FenceOp
+from baco.compiler.ir.known import integer
 
 #: A number of the program: known now, or computed by it (i64).
 Number: TypeAlias = "int | SSAValue"
@@ -126,12 +127,12 @@ class Emitter:
     def value(self, number: Number) -> SSAValue:
         """The number as an i64 value."""
         if isinstance(number, int):
-            return self.insert(arith.ConstantOp.from_int_and_width(number, i64)).results[0]
+            return self.insert(arith.ConstantOp(integer(number, i64))).results[0]
         return number
 
     def index(self, number: int) -> SSAValue:
         """A known number as an `index` value, which memrefs want."""
-        return self.insert(arith.ConstantOp.from_int_and_width(number, IndexType())).results[0]
+        return self.insert(arith.ConstantOp(integer(number, IndexType()))).results[0]
 
     def add(self, *numbers: Number) -> Number:
         """Their sum."""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import SSAValue
+
+#: The attribute of an integer and its type; a program has the same ones again and again, and xDSL checks each that is made.
+integer = lru_cache(1 << 14)(IntegerAttr[IntegerType | IndexType])
 
 
 def known(value: SSAValue) -> int | None:

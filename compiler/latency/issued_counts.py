@@ -169,16 +169,8 @@ def _moves(t: BatchTiling, c: Commands, cost_of: HostCost, profile: TimingProfil
     ]
     every = lines[0] + lines[1] + lines[2]
     fill = profile.fill_cycles(every) / every
-    # a tile's columns begin and end in lines that its neighbours have, which come for good where all pixels do before
-    width, step = t.tile["K"] * size, steps(pitches[2])
-    beside = torch.where(t.tile["K"] < bounds["K"], line - torch.minimum(a.power(width), step), zero)
-    innermost = torch.stack([t.rank[d] + zero for d in PIXELS]).amin(0)
-    apart = (t.rank["K"] > innermost) & (t.rank["K"] < NONE)
-    sets = torch.where(a.power(pitches[2]) >= line, a.power(pitches[2]), zero)
-    tile = product([t.tile[d] for d in PIXELS])
-    between = torch.where(apart, pixels * torch.maximum(width + beside, sets), tile * width)
-    shared = pixels * (bounds["K"] / t.tile["K"] - 1.0) * beside / line * profile.lost(between)
-    piece = torch.minimum(t.tile["K"], t.dim) * size
+    step, piece = steps(pitches[2]), torch.minimum(t.tile["K"], t.dim) * size
+    shared = _shared_lines(t, profile, pitches[2], step, size, pixels)
     # whole lines are written without being read
     parts = torch.minimum(piece, step) < line
 
@@ -228,3 +220,25 @@ def _moves(t: BatchTiling, c: Commands, cost_of: HostCost, profile: TimingProfil
             pitch=pitches[2], step=step, width=piece, copies=t.copies[2], paced=paced.stores,
         ),
     ]  # fmt: skip
+
+
+def _shared_lines(
+    t: BatchTiling, profile: TimingProfile, pitch: Tensor, step: Tensor, size: Tensor, pixels: Tensor
+) -> Tensor:
+    """Lines of results that memory fills again: a tile's columns begin and end in lines that its neighbours have, which come for good
+    where all pixels do before.
+
+    Args:
+        pitch, step: bytes from row to row of the results, and what rows begin at multiples of.
+        size: bytes of a result.
+        pixels: of all groups.
+    """
+    zero, line, tile_k, bound_k = torch.zeros_like(pitch), profile.line_bytes, t.tile["K"], t.bounds["K"]
+    width = tile_k * size
+    beside = torch.where(tile_k < bound_k, line - torch.minimum(t.a.power(width), step), zero)
+    innermost = torch.stack([t.rank[d] + zero for d in PIXELS]).amin(0)
+    apart = (t.rank["K"] > innermost) & (t.rank["K"] < NONE)
+    sets = torch.where(t.a.power(pitch) >= line, t.a.power(pitch), zero)
+    tile = product([t.tile[d] for d in PIXELS])
+    between = torch.where(apart, pixels * torch.maximum(width + beside, sets), tile * width)
+    return pixels * (bound_k / tile_k - 1.0) * beside / line * profile.lost(between)

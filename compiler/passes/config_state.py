@@ -7,7 +7,7 @@ a field (instruction set, 4.1 to 4.3). A configuration command writes some of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, Region, SSAValue
 
 from baco.accel.isa import KEEP_SCALE
-from baco.compiler.dialects.instgem import CommandOp, FenceOp
+from baco.compiler.dialects.instgem import OPERATIONS, CommandOp
 
 #: Unit (ex, st, ld0, ld1, ld2) and name of the field.
 Register: TypeAlias = tuple[str, str]
@@ -71,38 +71,6 @@ _NOTHING = Effect()
 _ANYTHING = Effect(spoils=_ALL, reads=frozenset(_UNITS))
 
 
-def effect_of(op: Operation) -> Effect:
-    """The effect of one operation, without its regions."""
-    if isinstance(op, CommandOp):
-        return _command(op)
-    if isinstance(op, (FenceOp, func.ReturnOp)):
-        return _NOTHING
-    if isinstance(op, (func.CallOp, llvm.CallOp, llvm.InlineAsmOp)):
-        return _ANYTHING
-    return _NOTHING
-
-
-def _command(op: CommandOp) -> Effect:
-    name = op.KIND.name
-    fields = {key: _value(value) for key, value in op.fields.items()}
-    if name == "CONFIG_EX":
-        return _config_ex(fields)
-    if name == "CONFIG_LD":
-        return _config_ld(fields)
-    if name == "CONFIG_ST":
-        return _config_st(fields)
-    if name == "CONFIG_NORM":
-        return Effect(spoils=_STORE)
-    spoils: frozenset[Register] = frozenset()
-    if name == "LOOP_CONV_WS":
-        spoils = _LOADS
-        if fields["no_pool"] != 1:
-            spoils |= _STORE
-        if fields["trans_input_3120"] != 0:
-            spoils |= _registers("ex", _EX_STRIDES)
-    return Effect(spoils=spoils, reads=frozenset(_READS.get(name, ())))
-
-
 def _value(value: Value) -> Value:
     """Constants of the program count as known."""
     if isinstance(value, SSAValue) and isinstance(value.owner, (arith.ConstantOp, llvm.ConstantOp)):
@@ -146,9 +114,43 @@ def _config_st(fields: Mapping[str, Value]) -> Effect:
     return Effect(_written("st", names, fields), pure=True)
 
 
+def _loop_conv(fields: Mapping[str, Value]) -> Effect:
+    spoils = _LOADS
+    if fields["no_pool"] != 1:
+        spoils |= _STORE
+    if fields["trans_input_3120"] != 0:
+        spoils |= _registers("ex", _EX_STRIDES)
+    return Effect(spoils=spoils, reads=frozenset(_READS["LOOP_CONV_WS"]))
+
+
+#: Effects of operations whose fields do not matter, the most by far.
+_OF_KIND: dict[type[Operation], Effect] = {
+    **{one: Effect(reads=frozenset(_READS.get(one.KIND.name, ()))) for one in OPERATIONS.values()},
+    OPERATIONS["config_norm"]: Effect(spoils=_STORE),
+    **dict.fromkeys((func.CallOp, llvm.CallOp, llvm.InlineAsmOp), _ANYTHING),
+}
+#: Of the others, by their fields.
+_BY_FIELDS: dict[type[Operation], Callable[[Mapping[str, Value]], Effect]] = {
+    OPERATIONS["config_ex"]: _config_ex,
+    OPERATIONS["config_ld"]: _config_ld,
+    OPERATIONS["config_st"]: _config_st,
+    OPERATIONS["loop_conv_ws"]: _loop_conv,
+}
+
+
+def effect_of(op: Operation) -> Effect:
+    """The effect of one operation, without its regions."""
+    by_fields = _BY_FIELDS.get(type(op))
+    if by_fields is None:
+        return _OF_KIND.get(type(op), _NOTHING)
+    assert isinstance(op, CommandOp)
+    return by_fields({key: _value(value) for key, value in op.fields.items()})
+
+
 def effects_inside(*regions: Region) -> list[Effect]:
-    """Effects of all operations in regions, in the order of the text."""
-    return [effect_of(op) for region in regions for op in region.walk()]
+    """Effects of all operations in regions that have any, in the order of the text."""
+    effects = (effect_of(op) for region in regions for op in region.walk())
+    return [effect for effect in effects if effect is not _NOTHING]
 
 
 def defined_inside(value: Value, op: Operation) -> bool:

@@ -7,11 +7,12 @@ from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects import builtin, llvm
-from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.dialects.builtin import i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from baco.compiler.dialects.instgem import CommandOp, FenceOp
+from baco.compiler.ir.known import integer
 
 _MASK64 = (1 << 64) - 1
 #: funct3 of a RoCC instruction: reads rs1 and rs2, and writes rd.
@@ -87,7 +88,7 @@ def _packed(known: int, computed: list[tuple[int, SSAValue]], new: list[Operatio
     def constant(value: int) -> SSAValue:
         value &= _MASK64
         signed = value - (1 << 64) if value >> 63 else value
-        return add(llvm.ConstantOp(IntegerAttr(signed, i64), i64))
+        return add(llvm.ConstantOp(integer(signed, i64), i64))
 
     total = None
     for low, value in computed:

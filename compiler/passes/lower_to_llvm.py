@@ -15,6 +15,7 @@ from xdsl.passes import ModulePass
 
 from baco.common.errors import InputError
 from baco.compiler.dialects.instgem import RARELY
+from baco.compiler.ir.known import integer
 from baco.compiler.ir.location import location_of
 
 _POINTER = llvm.LLVMPointerType()
@@ -155,7 +156,7 @@ class _Function:
 
     def constant(self, value: int, kind: Attribute) -> SSAValue:
         assert isinstance(kind, IntegerType)
-        return self.add(llvm.ConstantOp(IntegerAttr(value, kind), kind))
+        return self.add(llvm.ConstantOp(integer(value, kind), kind))
 
     def get(self, value: SSAValue) -> SSAValue:
         return self.values[value]

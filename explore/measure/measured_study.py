@@ -131,18 +131,15 @@ def measure_study(
 
         with MeasurementStore(path.with_name(STORE_NAME)) as store, engine.executor() as executor:
 
-            def measure(jobs: Sequence[MeasurementJob]) -> list[Measurement]:
-                def finished(_: int, __: int, done: Finished[MeasurementJob, Measurement]) -> None:
-                    if watch:
-                        watch.layer(done.value, done.task)
-
-                return gather(executor, jobs, store, finished)
+            def finished(_: int, __: int, done: Finished[MeasurementJob, Measurement]) -> None:
+                if watch:
+                    watch.layer(done.value, done.task)
 
             search = MeasuredSearch(
                 study.tasks,
                 study.objective,
                 contenders,
-                measure,
+                lambda jobs: gather(executor, jobs, store, finished),
                 budget,
                 prior=learned_prior() if learned else None,
                 allowed=_allowed(study.tasks, known.space, study.rest),
@@ -150,7 +147,6 @@ def measure_study(
                 clocks=known.space.clocks,
                 watch=told,
             )
-            best: Design | None = None
             ended: Ended = "done"
             try:
                 with stop_on_signals(None):

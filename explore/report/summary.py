@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -185,17 +186,7 @@ def summary_text(data: ReportData) -> str:
                 f" one is within a factor of {significant(cost.edp / bound.edp)} of the limit."
             )
     sentences += _time_sentences(data)
-    styles = [layer.style for layer in data.best_layers]
-    if None not in styles:
-        macros = styles.count("macro")
-        packed = styles.count("packed")
-        together = f" ({packed} with several groups at once)" if packed else ""
-        sentences.append(
-            f"Latencies are those of the instruction-aware model; {macros} of {len(styles)} layers run as loop macros"
-            f"{', the others' if macros else ', all'} as explicit moves and products{together}."
-            if macros < len(styles)
-            else f"Latencies are those of the instruction-aware model; all {len(styles)} layers run as loop macros."
-        )
+    sentences += _style_sentences([layer.style for layer in data.best_layers])
     alternatives = front - 1 if best.front else front
     if alternatives > 0 and not data.violations:
         noun = "alternative trades" if alternatives == 1 else "alternatives trade"
@@ -225,6 +216,23 @@ def summary_text(data: ReportData) -> str:
         f" in {significant(data.seconds)} s."
     )
     return " ".join(sentences)
+
+
+def _style_sentences(styles: Sequence[str | None]) -> list[str]:
+    """How layers are carried out, where that is known."""
+    if None in styles:
+        return []
+    model, macros, packed = (
+        "Latencies are those of the instruction-aware model",
+        *map(styles.count, ("macro", "packed")),
+    )
+    if macros == len(styles):
+        return [f"{model}; all {len(styles)} layers run as loop macros."]
+    together = f" ({packed} with several groups at once)" if packed else ""
+    return [
+        f"{model}; {macros} of {len(styles)} layers run as loop macros"
+        f"{', the others' if macros else ', all'} as explicit moves and products{together}."
+    ]
 
 
 def _listing(words: list[str]) -> str:

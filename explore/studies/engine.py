@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -31,7 +32,7 @@ from baco.exploration.cost.model import make_cost_model
 from baco.exploration.cost.proof import BOUND, PHASE, provable, prove
 from baco.exploration.objective import Objective
 from baco.exploration.progress import Budget, Progress, Told, interrupted
-from baco.exploration.records import DecidedPrograms, SessionRecord
+from baco.exploration.records import DecidedPrograms, ProvenanceRecord, SessionRecord
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.samplers.searchers import check_searcher, groups_itself, make_searcher
 from baco.exploration.search.searcher import (
@@ -55,7 +56,7 @@ from baco.exploration.studies.preparation import (
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.exploration.studies.suggest import tried_bounds, with_bounds
 from baco.exploration.task_layers import layers_of_tasks
-from baco.workloads.network import Task, Workload
+from baco.workloads.network import Workload
 
 if TYPE_CHECKING:
     from baco.exploration.cost.program_rest import Programs
@@ -166,30 +167,54 @@ def run_exploration(
         )
         made = made_now(record, command)
         programs = _programs(workload, space, model_name, out)
-
-        def tasks() -> Sequence[Task]:
-            return workload.tasks if programs is None or blocks else programs.searched(workload, space)
-
+        searched = None if programs is None or blocks else partial(programs.searched, workload, space)
         study = stack.enter_context(
-            opened_study(out, record, workload, tasks, made, resume=resume, note=told.note)
+            opened_study(
+                out,
+                record,
+                workload,
+                searched or (lambda: workload.tasks),
+                made,
+                resume=resume,
+                note=told.note,
+            )
         )
-        sessions = study.sessions()
-        budget = _budget(sessions, samples, time_limit, len(study.tasks), DEFAULT_SAMPLES[model_name])
-        finished = study.done and not _larger(budget, sessions)
-        if not finished:
-            study.begin_session({**made, "samples": budget.samples, "time_limit": budget.time_limit})
-        start = time.monotonic()
-        ready = _prepared(study, workload, space, budget, blocks, programs, told)
-        if not finished:
-            engine = make_searcher(searcher, ready.setup)
-            stopped = _search(study, engine, ready, budget, stop, progress, start)
-        else:
-            stopped = _completed(study.summaries()[-1].evaluations, budget)
-        if stopped is None:
-            raise _infeasible(study, ready, stop)
-        if proof and stopped != "interrupted" and not _prove(study, ready.setup, stop, budget, progress):
-            stopped = "interrupted"
-        return _outcome(study, ready, stopped, stop, resumed=bool(sessions), notes=told.notes)
+        budget = _budget(study, samples, time_limit)
+        prepare = partial(_prepared, study, workload, space, budget, blocks, programs, told)
+        return _continued(study, budget, made, prepare, stop, progress, told, proof=proof)
+
+
+def _continued(
+    study: StudyRecord,
+    budget: Budget,
+    made: ProvenanceRecord,
+    prepare: Callable[[], _Ready],
+    stop: StopRequest,
+    progress: Progress | None,
+    told: Told,
+    *,
+    proof: bool,
+) -> SearchOutcome:
+    """One session of a study: the search goes on while there is budget, then what remains is proven if that is asked for.
+
+    Raises as `run_exploration`.
+    """
+    sessions = study.sessions()
+    finished = study.done and not _larger(budget, sessions)
+    if not finished:
+        study.begin_session({**made, "samples": budget.samples, "time_limit": budget.time_limit})
+    start = time.monotonic()
+    ready = prepare()
+    if not finished:
+        engine = make_searcher(study.setup["searcher"], ready.setup)
+        stopped = _search(study, engine, ready, budget, stop, progress, start)
+    else:
+        stopped = _completed(study.summaries()[-1].evaluations, budget)
+    if stopped is None:
+        raise _infeasible(study, ready, stop)
+    if proof and stopped != "interrupted" and not _prove(study, ready.setup, stop, budget, progress):
+        stopped = "interrupted"
+    return _outcome(study, ready, stopped, stop, resumed=bool(sessions), notes=told.notes)
 
 
 def _programs(workload: Workload, space: DesignSpace, model: CostModelName, folder: Path) -> Programs | None:
@@ -320,15 +345,14 @@ def _fused(
     return *Grouping(rest, programs, without, told.doing).decide_first(), None
 
 
-def _budget(
-    sessions: list[SessionRecord], samples: int | None, time_limit: float | None, tasks: int, default: int
-) -> Budget:
+def _budget(study: StudyRecord, samples: int | None, time_limit: float | None) -> Budget:
     """The budget asked for, else that of the study's last session, else the default."""
+    tasks, sessions = len(study.tasks), study.sessions()
     if samples is None and time_limit is None:
         if sessions:
             samples, time_limit = sessions[-1]["samples"], sessions[-1]["time_limit"]
         else:
-            samples = default
+            samples = DEFAULT_SAMPLES[study.cost_model]
     return Budget(samples, None if samples is None else samples * tasks, time_limit, tasks)
 
 

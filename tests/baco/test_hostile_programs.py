@@ -69,79 +69,82 @@ def programs() -> Iterator[Case]:
             yield elf(f"{option} {where[:20]}", good, option, where)
 
 
+#: Lines of streams that are none, everywhere and in those that are simulated.
+_LINES = [
+    *(
+        "cmd",
+        "cmd 2",
+        "cmd 2 0",
+        "cmd 2 0 0 2",
+        "cmd 2 0 0 0 0",
+        "cmd 80 0 0",
+        "cmd -1 0 0",
+        "cmd 2 0x0 0",
+        "cmd \u00b2 0 0",
+        "cmd 2 1_0 0",
+    ),
+    *(
+        "cmd 2 10000000000000000 0",
+        "cmd 2 " + "f" * 100_000 + " 0",
+        "fence 1",
+        "fences",
+        "FENCE",
+        "stream",
+        "x" * 100_000,
+    ),
+    *("nonsense\x1b[31m", "\x00", "\ufeffcmd", "cmd\u20282 0 0", "cmd\x0b2\x0b0 0"),
+    *(
+        "stream a latency",
+        "stream a latency=",
+        "stream a latency=-1",
+        "stream a latency=\u00b2",
+        "stream a bandwidth=nan",
+    ),
+    *(
+        "stream a bandwidth=1e400",
+        "stream a bandwidth=0",
+        "stream a colour=3",
+        "stream a seed=1 seed=2",
+        "stream a\nstream b",
+    ),
+    *(
+        "stream a/../b",
+        "stream \x1b[31m",
+        "stream a gap=100",
+        "stream a stall=100",
+        "stream a burst=99999",
+        "stream a =",
+        "stream a seed=1e3",
+    ),
+]
+_OF_SIMULATE = [
+    *(
+        "dump",
+        "dump 80000000",
+        "dump 80000000 -1",
+        "dump 80000000 ffffffffffffffff",
+        "dump 0 1",
+        "dump 80000000 4000001",
+    ),
+    *(
+        "dump 80000000 2000000\ndump 80000000 2000001",
+        "fill 80000000 1",
+        "fill 80000000 1 100",
+        "fill 80000000 ffffffffffffffff 0",
+    ),
+    *(
+        "fill ffffffffffffffff 2 0",
+        "write 80000000",
+        "write 80000000 0",
+        "write 80000000 zz",
+        "write 0 00",
+        "write 80000000 " + "0" * 3001,
+    ),
+]
+
+
 def streams() -> Iterator[Case]:
-    lines = [
-        *(
-            "cmd",
-            "cmd 2",
-            "cmd 2 0",
-            "cmd 2 0 0 2",
-            "cmd 2 0 0 0 0",
-            "cmd 80 0 0",
-            "cmd -1 0 0",
-            "cmd 2 0x0 0",
-            "cmd \u00b2 0 0",
-            "cmd 2 1_0 0",
-        ),
-        *(
-            "cmd 2 10000000000000000 0",
-            "cmd 2 " + "f" * 100_000 + " 0",
-            "fence 1",
-            "fences",
-            "FENCE",
-            "stream",
-            "x" * 100_000,
-        ),
-        *("nonsense\x1b[31m", "\x00", "\ufeffcmd", "cmd\u20282 0 0", "cmd\x0b2\x0b0 0"),
-        *(
-            "stream a latency",
-            "stream a latency=",
-            "stream a latency=-1",
-            "stream a latency=\u00b2",
-            "stream a bandwidth=nan",
-        ),
-        *(
-            "stream a bandwidth=1e400",
-            "stream a bandwidth=0",
-            "stream a colour=3",
-            "stream a seed=1 seed=2",
-            "stream a\nstream b",
-        ),
-        *(
-            "stream a/../b",
-            "stream \x1b[31m",
-            "stream a gap=100",
-            "stream a stall=100",
-            "stream a burst=99999",
-            "stream a =",
-            "stream a seed=1e3",
-        ),
-    ]
-    only_simulate = [
-        *(
-            "dump",
-            "dump 80000000",
-            "dump 80000000 -1",
-            "dump 80000000 ffffffffffffffff",
-            "dump 0 1",
-            "dump 80000000 4000001",
-        ),
-        *(
-            "dump 80000000 2000000\ndump 80000000 2000001",
-            "fill 80000000 1",
-            "fill 80000000 1 100",
-            "fill 80000000 ffffffffffffffff 0",
-        ),
-        *(
-            "fill ffffffffffffffff 2 0",
-            "write 80000000",
-            "write 80000000 0",
-            "write 80000000 zz",
-            "write 0 00",
-            "write 80000000 " + "0" * 3001,
-        ),
-    ]
-    for line in (*lines, *only_simulate):
+    for line in (*_LINES, *_OF_SIMULATE):
         text = FENCES + line + "\n" + FENCES
         if "stream" not in line:
             arguments = ("simulate", "--stream", "{}/s", "-e", "functional", "-q")

@@ -10,12 +10,10 @@ import math
 import re
 
 
-def row_cost(row: dict[str, str]) -> tuple[float, float]:
-    """Cycles and pJ of one row of `best/mappings.csv`."""
-    levels = {
-        int(level): loops for level, loops in re.findall(r"L(\d)\[\w+\]((?: \w+)+)", row["mapping.mapping"])
-    }
-    temporal: dict[int, list[tuple[str, int]]] = {}  # outermost first
+def _loops(mapping: str) -> tuple[dict[int, list[tuple[str, int]]], dict[str, int]]:
+    """Loops in time of each level, outermost first, and in space."""
+    levels = {int(level): loops for level, loops in re.findall(r"L(\d)\[\w+\]((?: \w+)+)", mapping)}
+    temporal: dict[int, list[tuple[str, int]]] = {}
     spatial: dict[str, int] = {"C": 1, "K": 1}
     for level, text in levels.items():
         temporal[level] = []
@@ -24,6 +22,12 @@ def row_cost(row: dict[str, str]) -> tuple[float, float]:
                 spatial[name] = int(factor)
             elif int(factor) > 1:
                 temporal[level].append((name, int(factor)))
+    return temporal, spatial
+
+
+def row_cost(row: dict[str, str]) -> tuple[float, float]:
+    """Cycles and pJ of one row of `best/mappings.csv`."""
+    temporal, spatial = _loops(row["mapping.mapping"])
     bounds = {d: int(row[f"prob.{d}"]) for d in "RSPQCKN"}
     for d, bound in bounds.items():
         covered = math.prod(f for loops in temporal.values() for name, f in loops if name == d)

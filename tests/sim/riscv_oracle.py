@@ -285,89 +285,9 @@ def float_instructions(random: Random) -> Iterator[Instruction]:
         return random.randrange(32)
 
     for suffix, f in FORMATS.items():
-        size = f.width // 8
-        for name in ("fmadd", "fmsub", "fnmsub", "fnmadd"):
-            rd, a, b, c, mode = r(), r(), r(), r(), random.choice(MODES)
-            product = f.sign if name.startswith("fn") else 0
-            addend = f.sign if name in ("fmsub", "fnmadd") else 0
-
-            def compute(m: int, x: int, y: int, z: int, f=f, product=product, addend=addend) -> fl.Result:
-                return fl.fused(f, x ^ product, y, z ^ addend, m)
-
-            text = f"{name}.{suffix} f{rd}, f{a}, f{b}, f{c}, {mode}"
-            yield _float(text, f, rd, (a, b, c), mode, compute)
-        two: dict[str, Callable[..., fl.Result]] = {
-            "fadd": lambda m, x, y, f=f: fl.add(f, x, y, m),
-            "fsub": lambda m, x, y, f=f: fl.add(f, x, y if f.is_nan(y) else y ^ f.sign, m),
-            "fmul": lambda m, x, y, f=f: fl.multiply(f, x, y, m),
-            "fdiv": lambda m, x, y, f=f: fl.divide(f, x, y, m),
-        }
-        for name, operation in two.items():
-            rd, a, b, mode = r(), r(), r(), random.choice(MODES)
-            yield _float(f"{name}.{suffix} f{rd}, f{a}, f{b}, {mode}", f, rd, (a, b), mode, operation)
-        rd, a, mode = r(), r(), random.choice(MODES)
-        yield _float(
-            f"fsqrt.{suffix} f{rd}, f{a}, {mode}",
-            f,
-            rd,
-            (a,),
-            mode,
-            lambda m, x, f=f: fl.square_root(f, x, m),
-        )
-        plain: dict[str, Callable[..., fl.Result]] = {
-            "fsgnj": lambda m, x, y, f=f: (x & ~f.sign | y & f.sign, 0),
-            "fsgnjn": lambda m, x, y, f=f: (x & ~f.sign | ~y & f.sign, 0),
-            "fsgnjx": lambda m, x, y, f=f: (x ^ y & f.sign, 0),
-            "fmin": lambda m, x, y, f=f: fl.pick(f, x, y, True),
-            "fmax": lambda m, x, y, f=f: fl.pick(f, x, y, False),
-        }
-        for name, operation in plain.items():
-            rd, a, b = r(), r(), r()
-            yield _float(f"{name}.{suffix} f{rd}, f{a}, f{b}", f, rd, (a, b), "", operation)
-        for name in ("feq", "flt", "fle"):
-            rd, a, b = r(), r(), r()
-            yield _to_integer(
-                f"{name}.{suffix} x{rd}, f{a}, f{b}",
-                f,
-                rd,
-                (a, b),
-                "",
-                lambda m, x, y, f=f, n=name: fl.compare(f, x, y, n),
-            )
-        rd, a = r(), r()
-        yield _to_integer(
-            f"fclass.{suffix} x{rd}, f{a}", f, rd, (a,), "", lambda m, x, f=f: (fl.classify(f, x), 0)
-        )
-        for kind, (low, high) in RANGES.items():
-            rd, a, mode = r(), r(), random.choice(MODES)
-
-            def integer(m: int, x: int, f=f, low=low, high=high, kind=kind) -> fl.Result:
-                value, flags = fl.to_integer(f, x, low, high, m)
-                return (word(value) if kind == "wu" else value), flags
-
-            yield _to_integer(f"fcvt.{kind}.{suffix} x{rd}, f{a}, {mode}", f, rd, (a,), mode, integer)
-            exact = suffix == "d" and kind[0] == "w"  # no rounding: its mode is not written
-            mode = "" if exact else random.choice(MODES)
-            text = f"fcvt.{suffix}.{kind} f{rd}, x{a}" + (f", {mode}" if mode else "")
-            yield Instruction(text, _from_integer(f, rd, a, kind, mode))
-        rd, a = r(), r()
-        move = "w" if suffix == "s" else "d"
-        bits = f.width
-        yield Instruction(
-            f"fmv.x.{move} x{rd}, f{a}", lambda s, rd=rd, a=a, n=bits: s.write(rd, signed(s.f[a], n))
-        )
-        yield Instruction(
-            f"fmv.{move}.x f{rd}, x{a}", lambda s, rd=rd, a=a, f=f: _set_float(s, f, rd, s.x[a])
-        )
-        for kind, make in (("l", load_float), ("s", store_float)):
-            reg, base, offset = r(), random.randrange(1, 32), random.randrange(-2048, 2048)
-            at = random.randrange(9 - size)
-            letter = "w" if suffix == "s" else "d"
-            yield Instruction(
-                f"f{kind}{letter} f{reg}, {offset}(x{base})",
-                make(size, reg, base, offset),
-                {base: at - offset},
-            )
+        yield from _rounding(suffix, f, r, random)
+        yield from _choosing(suffix, f, r)
+        yield from _converting(suffix, f, r, random)
     rd, a, mode = r(), r(), random.choice(MODES)
     narrow = _float(
         f"fcvt.s.d f{rd}, f{a}, {mode}",
@@ -389,6 +309,99 @@ def float_instructions(random: Random) -> Iterator[Instruction]:
     )
     yield narrow
     yield widen
+
+
+def _rounding(suffix: str, f: fl.Format, r: Callable[[], int], random: Random) -> Iterator[Instruction]:
+    """Arithmetic whose results are rounded."""
+    for name in ("fmadd", "fmsub", "fnmsub", "fnmadd"):
+        rd, a, b, c, mode = r(), r(), r(), r(), random.choice(MODES)
+        product = f.sign if name.startswith("fn") else 0
+        addend = f.sign if name in ("fmsub", "fnmadd") else 0
+
+        def compute(m: int, x: int, y: int, z: int, f=f, product=product, addend=addend) -> fl.Result:
+            return fl.fused(f, x ^ product, y, z ^ addend, m)
+
+        text = f"{name}.{suffix} f{rd}, f{a}, f{b}, f{c}, {mode}"
+        yield _float(text, f, rd, (a, b, c), mode, compute)
+    two: dict[str, Callable[..., fl.Result]] = {
+        "fadd": lambda m, x, y, f=f: fl.add(f, x, y, m),
+        "fsub": lambda m, x, y, f=f: fl.add(f, x, y if f.is_nan(y) else y ^ f.sign, m),
+        "fmul": lambda m, x, y, f=f: fl.multiply(f, x, y, m),
+        "fdiv": lambda m, x, y, f=f: fl.divide(f, x, y, m),
+    }
+    for name, operation in two.items():
+        rd, a, b, mode = r(), r(), r(), random.choice(MODES)
+        yield _float(f"{name}.{suffix} f{rd}, f{a}, f{b}, {mode}", f, rd, (a, b), mode, operation)
+    rd, a, mode = r(), r(), random.choice(MODES)
+    yield _float(
+        f"fsqrt.{suffix} f{rd}, f{a}, {mode}",
+        f,
+        rd,
+        (a,),
+        mode,
+        lambda m, x, f=f: fl.square_root(f, x, m),
+    )
+
+
+def _choosing(suffix: str, f: fl.Format, r: Callable[[], int]) -> Iterator[Instruction]:
+    """What gives an operand, its sign or class, or compares."""
+    plain: dict[str, Callable[..., fl.Result]] = {
+        "fsgnj": lambda m, x, y, f=f: (x & ~f.sign | y & f.sign, 0),
+        "fsgnjn": lambda m, x, y, f=f: (x & ~f.sign | ~y & f.sign, 0),
+        "fsgnjx": lambda m, x, y, f=f: (x ^ y & f.sign, 0),
+        "fmin": lambda m, x, y, f=f: fl.pick(f, x, y, True),
+        "fmax": lambda m, x, y, f=f: fl.pick(f, x, y, False),
+    }
+    for name, operation in plain.items():
+        rd, a, b = r(), r(), r()
+        yield _float(f"{name}.{suffix} f{rd}, f{a}, f{b}", f, rd, (a, b), "", operation)
+    for name in ("feq", "flt", "fle"):
+        rd, a, b = r(), r(), r()
+        yield _to_integer(
+            f"{name}.{suffix} x{rd}, f{a}, f{b}",
+            f,
+            rd,
+            (a, b),
+            "",
+            lambda m, x, y, f=f, n=name: fl.compare(f, x, y, n),
+        )
+    rd, a = r(), r()
+    yield _to_integer(
+        f"fclass.{suffix} x{rd}, f{a}", f, rd, (a,), "", lambda m, x, f=f: (fl.classify(f, x), 0)
+    )
+
+
+def _converting(suffix: str, f: fl.Format, r: Callable[[], int], random: Random) -> Iterator[Instruction]:
+    """Between integers and floats, by value and by bits, and with memory."""
+    size = f.width // 8
+    for kind, (low, high) in RANGES.items():
+        rd, a, mode = r(), r(), random.choice(MODES)
+
+        def integer(m: int, x: int, f=f, low=low, high=high, kind=kind) -> fl.Result:
+            value, flags = fl.to_integer(f, x, low, high, m)
+            return (word(value) if kind == "wu" else value), flags
+
+        yield _to_integer(f"fcvt.{kind}.{suffix} x{rd}, f{a}, {mode}", f, rd, (a,), mode, integer)
+        exact = suffix == "d" and kind[0] == "w"  # no rounding: its mode is not written
+        mode = "" if exact else random.choice(MODES)
+        text = f"fcvt.{suffix}.{kind} f{rd}, x{a}" + (f", {mode}" if mode else "")
+        yield Instruction(text, _from_integer(f, rd, a, kind, mode))
+    rd, a = r(), r()
+    move = "w" if suffix == "s" else "d"
+    bits = f.width
+    yield Instruction(
+        f"fmv.x.{move} x{rd}, f{a}", lambda s, rd=rd, a=a, n=bits: s.write(rd, signed(s.f[a], n))
+    )
+    yield Instruction(f"fmv.{move}.x f{rd}, x{a}", lambda s, rd=rd, a=a, f=f: _set_float(s, f, rd, s.x[a]))
+    for kind, make in (("l", load_float), ("s", store_float)):
+        reg, base, offset = r(), random.randrange(1, 32), random.randrange(-2048, 2048)
+        at = random.randrange(9 - size)
+        letter = "w" if suffix == "s" else "d"
+        yield Instruction(
+            f"f{kind}{letter} f{reg}, {offset}(x{base})",
+            make(size, reg, base, offset),
+            {base: at - offset},
+        )
 
 
 def _set_float(s: State, f: fl.Format, rd: int, bits: int) -> None:

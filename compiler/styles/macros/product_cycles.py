@@ -74,18 +74,7 @@ def product_macro(
     )
     again = a.where(spills, trips_k - 1.0, 0.0 * one)
     sums_pitch = a.where(layer.raw > 0.5, layer.output_pitch, layer.channels)
-    bias_bytes = layer.bias * blocks_i * layer.channels * 4.0
-    addends = Moved(
-        bias_bytes / a.smaller(machine.bandwidth, machine.beat),
-        layer.bias * layer.pixels * blocks_j,
-        bias_bytes,
-    )
-    residual = tiles_loaded(a, machine, layer.pixels, layer.channels, tile.columns, layer.output_pitch)
-    residual = loaded(
-        a, machine, residual, one, layer.pixels, layer.channels, layer.output_pitch, tile.columns
-    )
-    addends = addends + residual * layer.residual
-    addends = addends + (
+    addends = _addends(a, machine, layer, tile, blocks_i, blocks_j) + (
         tiles_loaded(a, machine, layer.pixels, layer.channels, tile.columns, sums_pitch, element=4.0) * again
     )
 
@@ -123,6 +112,24 @@ def product_macro(
         slot=constants.slot_ws,
         constants=constants,
     )
+
+
+def _addends(
+    a: Arrays, machine: MachineRates, layer: MacroLayer, tile: ProductTile, blocks_i: Values, blocks_j: Values
+) -> Moved:
+    """What the accumulator is filled with before sums: bias and residual, of all blocks of results."""
+    bias_bytes = layer.bias * blocks_i * layer.channels * 4.0
+    bias = Moved(
+        bias_bytes / a.smaller(machine.bandwidth, machine.beat),
+        layer.bias * layer.pixels * blocks_j,
+        bias_bytes,
+    )
+    shape = layer.pixels, layer.channels
+    residual = tiles_loaded(a, machine, *shape, tile.columns, layer.output_pitch)
+    once = layer.pixels * 0.0 + 1.0
+    residual = loaded(a, machine, residual, once, *shape, layer.output_pitch, tile.columns)
+    both: Moved = bias + residual * layer.residual
+    return both
 
 
 def _times_loaded(
