@@ -83,7 +83,7 @@ def compile_(
     path = elf_path(prepared.name, out)
     built = compiled(prepared, check=check or network.check_layers)
     built.save(path)
-    lines = program_lines(built)
+    lines = list(program_lines(built))
     if image is not None:
         assert isinstance(built._built, NetworkProgram)
         content = built._built.image

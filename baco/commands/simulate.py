@@ -14,8 +14,7 @@ from baco.cli.compile_options import Accelerator, Timing
 
 if TYPE_CHECKING:
     from baco.accel.switching_figures import SwitchingFigures
-    from baco.sim.job import Limits, MainMemory
-    from baco.sim.results import SimulationResult
+    from baco.sim.job import Limits, MainMemory, Simulation
 
 
 @dataclass(frozen=True)
@@ -206,7 +205,7 @@ def simulate(
         raise typer.Exit(1)
 
 
-def _energy(result: SimulationResult, accelerator: str, figures: SwitchingFigures) -> dict[str, float]:
+def _energy(result: Simulation, accelerator: str, figures: SwitchingFigures) -> dict[str, float]:
     """pJ of what switched, by part. Raises InputError for arrays of other numbers than integers."""
     from baco.api.sources import accelerator as find
     from baco.sim.energy import switched_energy

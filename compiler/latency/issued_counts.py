@@ -241,4 +241,5 @@ def _shared_lines(
     sets = torch.where(t.a.power(pitch) >= line, t.a.power(pitch), zero)
     tile = product([t.tile[d] for d in PIXELS])
     between = torch.where(apart, pixels * torch.maximum(width + beside, sets), tile * width)
-    return pixels * (bound_k / tile_k - 1.0) * beside / line * profile.lost(between)
+    again: Tensor = pixels * (bound_k / tile_k - 1.0) * beside / line * profile.lost(between)
+    return again
