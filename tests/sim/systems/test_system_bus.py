@@ -30,8 +30,14 @@ from tests.sim.compiled import compiled
 from tests.sim.systems.test_system_programs import FOLDER, linked, small_matrices
 
 TOOLS = toolchain()
-#: Three, so that a number of registers is nobody's.
-THREE = System("three", tuple(SystemUnit(name, PLAIN) for name in ("a", "b", "c")))
+#: Three, so that a number of registers is nobody's; one has a narrower memory port.
+THREE = System(
+    "three",
+    tuple(
+        SystemUnit(name, PLAIN.replace(dma_bits=bits))
+        for name, bits in zip("abc", (128, 64, 128), strict=True)
+    ),
+)
 
 
 @pytest.mark.parametrize("system", [PAIR, THREE, MIXED], ids=lambda one: one.name)
