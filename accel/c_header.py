@@ -128,9 +128,9 @@ def _types(accelerator: Accelerator) -> list[str]:
         most = int(codes.encode(np.array(codes.largest)))
         return [
             f"// codes of {codes.name}",
-            "typedef uint8_t elem_t;",
-            f"static const elem_t elem_t_max __attribute__((unused)) = {most:#04x};",
-            f"static const elem_t elem_t_min __attribute__((unused)) = {most | 0x80:#04x};",
+            f"typedef uint{bits}_t elem_t;",
+            f"static const elem_t elem_t_max __attribute__((unused)) = {most:#0{2 + bits // 4}x};",
+            f"static const elem_t elem_t_min __attribute__((unused)) = {most | 1 << bits - 1:#x};",
             "typedef float acc_t;",
             "typedef float full_t;",
         ]

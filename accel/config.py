@@ -24,7 +24,7 @@ from pydantic import (
 from baco.accel.area import configured_area_mm2, configured_blocks_mm2
 from baco.accel.dataflows import DATAFLOWS, Dataflow, DataflowSetting, offered
 from baco.accel.energy import EnergyLaw, EnergyTable
-from baco.accel.input_format import InputFormat, format_problem, of_format
+from baco.accel.input_format import InputFormat, format_problem, of_format, with_bits
 from baco.accel.number_formats import FORMATS, FloatFormat
 from baco.accel.parameters import ParameterRow, Reader
 from baco.accel.switched_energy import SwitchedEnergy
@@ -199,7 +199,8 @@ class Accelerator(BaseModel, metaclass=_Checked):
         ),
     ] = Field(2, ge=1, le=4, description="accumulator banks")
     input_bits: Annotated[Literal[8, 16, 32], ParameterRow("input", "bits", readers=_ALL)] = Field(
-        8, description="bits of a signed input or weight element"
+        8,
+        description="bits of a signed input or weight element; those of input_format where that is no integer",
     )
     accumulator_bits: Annotated[Literal[8, 16, 32], ParameterRow("sum", "bits", readers=_ALL)] = Field(
         32, description="bits of a signed accumulator element"
@@ -209,7 +210,7 @@ class Accelerator(BaseModel, metaclass=_Checked):
     ] = Field(32, ge=8, le=32, description="bits of a partial sum inside the array (Gemmini: 20)")
     input_format: Annotated[InputFormat, ParameterRow("format of elements", readers=_ALL)] = Field(
         "integer",
-        description="integers of input_bits, or fp8-e4m3, fp8-e5m2: 8 bits of floating point, float32 sums",
+        description="integers of input_bits, or fp8-e4m3, fp8-e5m2, bf16: floating point of 8 and 16 bits, float32 sums",
     )
     dma_bits: Annotated[
         Literal[32, 64, 128, 256, 512],
@@ -305,6 +306,11 @@ class Accelerator(BaseModel, metaclass=_Checked):
             raise ValueError(f"{error.message}; {error.hint}") from None
         return value
 
+    @model_validator(mode="before")
+    @classmethod
+    def _element_bits(cls, values: Any) -> Any:
+        return with_bits(values) if isinstance(values, dict) else values
+
     @field_validator("name")
     @classmethod
     def _check_name(cls, value: str) -> str:
@@ -390,8 +396,7 @@ class Accelerator(BaseModel, metaclass=_Checked):
         yield "main memory", f"{self.dram_bytes_per_cycle:g} bytes a cycle, {self.memory_gb_s:g} GB/s"
         yield "clock", f"{self.clock_mhz:g} MHz"
         yield "technology", self.technology if self.technology != PUBLISHED else None
-        known = (self.input_bits, self.accumulator_bits) == (8, 32)
-        yield "area, predicted", f"{self.area_mm2:.3g} mm²" if known else None
+        yield "area, predicted", f"{self.area_mm2:.3g} mm²" if self.common_elements else None
         for what, wanted in (("with", True), ("without", False)):
             names = [
                 name
@@ -416,6 +421,16 @@ class Accelerator(BaseModel, metaclass=_Checked):
         if self.input_format != "integer":
             return f"{self.input_format} in, float32 sums"
         return f"int{self.input_bits} in, int{self.accumulator_bits} out"
+
+    @property
+    def common_elements(self) -> bool:
+        """Whether elements are int8 or floating point, and sums have 32 bits: what programs are compiled for and areas known of."""
+        return self.accumulator_bits == 32 and (self.input_bits == 8 or self.input_format != "integer")
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element of the scratchpad, and of an operand in main memory."""
+        return self.input_bits // 8
 
     @property
     def dataflows(self) -> tuple[Dataflow, ...]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any, Literal, get_args
 
 from baco.accel.dataflows import DATAFLOWS, MACRO_DATAFLOW
+from baco.accel.number_formats import ArrayFloat, array_float
 from baco.accel.technology import PUBLISHED, technology
 
-#: Integers, or numbers of 8 bits in floating point (`baco.accel.number_formats`), whose sums are float32.
-InputFormat = Literal["integer", "fp8-e4m3", "fp8-e5m2"]
+#: Integers, or numbers in floating point (`baco.accel.number_formats`), whose sums are float32.
+InputFormat = Literal["integer", ArrayFloat]
 #: In the order of their numbers in C++.
 INPUT_FORMATS: tuple[InputFormat, ...] = get_args(InputFormat)
-#: What arrays of floating point are built with.
+#: What arrays of floating point are built with, beside elements of their format's bits.
 _NEEDED = {
-    "input_bits": 8,
     "accumulator_bits": 32,
     "partial_sum_bits": 32,
     "timing": "baco",
@@ -33,9 +33,18 @@ def of_format(accelerator: Any, form: InputFormat) -> dict[str, Any]:
     """Fields by which an `Accelerator` of integers has elements of a format: weight-stationary for floating point, without what works on
     integers."""
     if form == "integer":
-        return {"input_format": form}
+        floats = array_float(accelerator.input_format) is not None
+        return {"input_format": form} | ({"input_bits": 8} if floats else {})
     features = accelerator.features.model_dump() | dict.fromkeys(_INTEGER_FEATURES, False)
-    return {"input_format": form, "dataflow": MACRO_DATAFLOW, "features": features}
+    return {"dataflow": MACRO_DATAFLOW, "features": features} | with_bits({"input_format": form})
+
+
+def with_bits(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields of an `Accelerator` whose elements in floating point have the bits of their format, where no others are given."""
+    form = array_float(fields.get("input_format", "integer"))
+    if form is None or fields.get("input_bits", 8) != 8:
+        return fields
+    return fields | {"input_bits": form.bits}
 
 
 def _known_in(name: str) -> bool:
@@ -48,10 +57,12 @@ def _known_in(name: str) -> bool:
 
 def format_problem(accelerator: Any) -> str | None:
     """What an `Accelerator` (whose module imports this one) must have, and has not, for the format of its elements; None for nothing."""
-    if accelerator.input_format == "integer":
+    form = array_float(accelerator.input_format)
+    if form is None:
         return None
-    own = {name: getattr(accelerator, name) for name in _NEEDED}
-    wrong = [f"{name} {_NEEDED[name]} (not {value})" for name, value in own.items() if value != _NEEDED[name]]
+    needed = {"input_bits": form.bits} | _NEEDED
+    own = {name: getattr(accelerator, name) for name in needed}
+    wrong = [f"{name} {needed[name]} (not {value})" for name, value in own.items() if value != needed[name]]
     if any(DATAFLOWS[name].sums_stay for name in accelerator.dataflows):
         flows = " or ".join(name for name, rule in DATAFLOWS.items() if not rule.sums_stay)
         wrong.insert(0, f"dataflow {flows} (not {accelerator.dataflow})")

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -166,6 +166,20 @@ class FloatFormat:
         """What is left of numbers that are stored."""
         return self.decode(self.encode(numbers, saturate=saturate))
 
+    def codes(self, numbers: Array) -> Array:
+        """Codes of the nearest numbers, saturated, as the signed integers of as many bits, 8, 16 or 32, that memory holds."""
+        return self.encode(numbers).astype(f"uint{self.bits}").view(f"int{self.bits}")
+
+    def numbers(self, codes: Array) -> Array:
+        """float32 that such integers stand for."""
+        codes = np.asarray(codes).astype(f"int{self.bits}").view(f"uint{self.bits}")
+        return self._table[codes] if self.bits <= 16 else codes.view(np.float32)
+
+    @cached_property
+    def _table(self) -> Array:
+        """float32 by code."""
+        return self.decode(np.arange(1 << self.bits)).astype(np.float32)
+
 
 @dataclass(frozen=True)
 class BlockFormat:
@@ -257,6 +271,21 @@ FORMATS: dict[str, NumberFormat] = {
         BlockFormat("mxfp4", _E2M1),
     )
 }
+
+
+#: Of floating point that arrays multiply, with float32 sums.
+ArrayFloat: TypeAlias = Literal["fp8-e4m3", "fp8-e5m2", "bf16"]
+#: In the order of their numbers in C++, from 1 on.
+FLOATS: tuple[ArrayFloat, ...] = get_args(ArrayFloat)
+
+
+def array_float(form: str) -> FloatFormat | None:
+    """The format of an array's elements by `Accelerator.input_format`; None for integers."""
+    if form not in FLOATS:
+        return None
+    found = FORMATS[form]
+    assert isinstance(found, FloatFormat)
+    return found
 
 
 def products_summed(left: Array, right: Array) -> Array:

@@ -17,6 +17,7 @@ from importlib import resources
 from typing import Any, Protocol
 
 from baco.accel.dataflows import DATAFLOWS, DataflowSetting, offered
+from baco.accel.number_formats import FLOATS, FORMATS
 
 #: What the law predicts:
 #:  register_bits: bits in flip-flops and in memories other than the SRAM of scratchpad and accumulator.
@@ -24,8 +25,6 @@ from baco.accel.dataflows import DATAFLOWS, DataflowSetting, offered
 #:  adder_bits: widths of adders, subtractors and comparators.
 #:  multiplexer_bits: widths of two-way multiplexers, stages of shifters and read selectors of small memories.
 QUANTITIES = ("register_bits", "partial_products", "adder_bits", "multiplexer_bits")
-#: Formats of elements beside integers.
-FLOATS = ("fp8-e4m3", "fp8-e5m2")
 
 
 class Configuration(Protocol):
@@ -167,17 +166,24 @@ def _of_features(c: Configuration, dim: Any, lanes: Any, piece: Any) -> dict[str
     }
     terms["normalizations loop_ws"] = normal * float(on.loop_ws)
     for form in FLOATS:
-        built_of = float(c.input_format == form)
+        built_of, wide = float(c.input_format == form), FORMATS[form].bits > 8
+        cut = _least(dim, c.dma_bits / FORMATS[form].bits)
         terms |= {
             form: built_of,
             f"{form} dim": built_of * dim,
             f"{form} dim^2": built_of * dim * dim,
             f"{form} accumulator banks dim": built_of * c.accumulator_banks * dim,
-            f"{form} lanes": built_of * lanes,
+            f"{form} lanes": built_of * cut,
             # powers of two in place of the lanes that scale integers, and of their way there
             f"{form} accumulator_scale": built_of * on.accumulator_scale,
             f"{form} accumulator_scale lanes": built_of * on.accumulator_scale * lanes,
         }
+        if wide:
+            # rows that leave banks and that run through tiles are wider, and fewer elements are a beat
+            terms |= {
+                f"{form} scratchpad banks dim": built_of * c.scratchpad_banks * dim,
+                f"{form} dim tiles": built_of * dim * dim / c.tile_rows,
+            }
     for name in ("training_convs", "depthwise_convs", "first_layer", "max_pool"):
         terms[f"loop_conv {name}"] = float(on.loop_conv and getattr(on, name))
     return terms

@@ -98,9 +98,24 @@ FEW_FLOATS = SCARCE.replace(
         training_convs=False, first_layer=False, max_pool=False, mvin_scale=False, accumulator_scale=False,
     ),
 )  # fmt: skip
+#: The same with elements of 16 bits.
+BFLOATS = FLOATS.replace(name="bfloats", input_format="bf16", scratchpad_kib=2)
 
 #: The largest first, so that none is left over at the end.
-MACHINES = (GEMMINI, WIDE, UNITS, WHOLE, NORMAL, SCARCE, SMALL, WHOLE_PLAIN, FLOATS, FEW_FLOATS, PLAIN)
+MACHINES = (
+    GEMMINI,
+    WIDE,
+    UNITS,
+    WHOLE,
+    NORMAL,
+    SCARCE,
+    SMALL,
+    WHOLE_PLAIN,
+    FLOATS,
+    FEW_FLOATS,
+    BFLOATS,
+    PLAIN,
+)
 
 
 def build_all(report: Callable[[str], None]) -> None:

@@ -65,7 +65,7 @@ class Encoding:
 
 @dataclass(frozen=True)
 class FloatEncoding(Encoding):
-    """Codes of floating point (int8 holds their bits): what a code stands for, times `scale`; 0 is 0.
+    """Codes of floating point (int8 or int16 holds their bits): what a code stands for, times `scale`; 0 is 0.
 
     Attributes:
         form: name of the format (`baco.accel.number_formats.FORMATS`).
@@ -80,20 +80,24 @@ class FloatEncoding(Encoding):
         return found
 
     @property
+    def bits(self) -> int:
+        """Of a code."""
+        return self._format.bits
+
+    @property
     def stored(self) -> Encoding:
         """The same."""
         return self
 
     def whole(self, numbers: np.ndarray) -> np.ndarray:
-        """int8 codes of the nearest numbers, saturated; the quotient is a float32."""
+        """Codes of the nearest numbers, saturated; the quotient is a float32."""
         with np.errstate(all="ignore"):
             steps = np.asarray(numbers, np.float32) / np.float32(self.scale)
-        return self._format.encode(steps).astype(np.uint8).view(np.int8)
+        return self._format.codes(steps)
 
     def real(self, whole: np.ndarray) -> np.ndarray:
-        """Real numbers, float32, of int8 codes."""
-        numbers = self._format.decode(np.asarray(whole, np.int8).view(np.uint8))
-        return np.asarray(numbers.astype(np.float32) * np.float32(self.scale))
+        """Real numbers, float32, of codes."""
+        return np.asarray(self._format.numbers(whole) * np.float32(self.scale))
 
 
 def check_scales(

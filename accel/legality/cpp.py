@@ -19,6 +19,7 @@ _CONFIG = {
     "SCRATCHPAD_ROWS": "config.scratchpad_rows",
     "ACCUMULATOR_ROWS": "config.accumulator_rows",
     "ROW_BITS": "local_row_bits(config)",
+    "ELEMENT_BYTES": "config.element_bytes()",
     "ROW_BYTES": "std::max({64, config.dma_max_bytes, 4 * config.dim})",
     "WS": "config.ws",
     "OS": "config.os",

@@ -112,6 +112,7 @@ PARAMETERS = {
     "SCRATCHPAD_ROWS": "rows of the scratchpad",
     "ACCUMULATOR_ROWS": "rows of the accumulator",
     "ROW_BITS": "bits of a row number of the larger local memory",
+    "ELEMENT_BYTES": "bytes of an element in the scratchpad: 2 for bf16, else 1",
     "ROW_BYTES": "most bytes of main memory in one row of a load or store: 64, DMA_MAX_BYTES or 4 * DIM",
     "WS": "the weight-stationary dataflow is built",
     "OS": "the output-stationary dataflow is built",

@@ -91,7 +91,7 @@ def _load(state: int) -> tuple[Step, ...]:
         ),
         Let("repeats", f"ld_repeats[{state}]"),
         Let("block_stride", f"ld_block_stride[{state}]"),
-        Let("element_bytes", f"4 if accumulator(local) and not ld_shrink[{state}] else 1"),
+        Let("element_bytes", f"4 if accumulator(local) and not ld_shrink[{state}] else ELEMENT_BYTES"),
         Refuse(
             "BAD_FLAGS",
             "pixels are repeated in the scratchpad only",
@@ -196,8 +196,8 @@ MVOUT: tuple[Step, ...] = (
     ),
     Refuse(
         "BAD_SIZE",
-        "cols are 1 to ROW_BYTES, or any number where rows are softmaxed or normalised",
-        "cols == 0 or (cols > ROW_BYTES and not by_row(local, st_function))",
+        "cols are at least 1 and at most ROW_BYTES, or any number where rows are softmaxed or normalised",
+        "cols == 0 or (cols * ELEMENT_BYTES > ROW_BYTES and not by_row(local, st_function))",
         original=LONG_ROWS,
     ),
     Refuse(

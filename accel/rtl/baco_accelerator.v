@@ -296,11 +296,11 @@ module baco_accelerator #(
   // ---------------------------------------------------------------- units
   wire [3:0] sp_read_valid, sp_read_ready;
   wire [4*SP_AW-1:0] sp_read_row;
-  wire [4*DIM*8-1:0] sp_read_data;
+  wire [4*DIM*`ELEMENT_BITS-1:0] sp_read_data;
   wire [2:0] sp_write_valid, sp_write_ready;
   wire [3*SP_AW-1:0] sp_write_row;
   wire [3*DIM-1:0] sp_write_mask;
-  wire [3*DIM*8-1:0] sp_write_data;
+  wire [3*DIM*`ELEMENT_BITS-1:0] sp_write_data;
   wire load_acc_valid, load_acc_ready, load_acc_accumulate;
   wire [ACC_AW-1:0] load_acc_row;
   wire [DIM-1:0] load_acc_mask;
@@ -318,7 +318,7 @@ module baco_accelerator #(
       .rd_req_valid(rd_req_valid), .rd_req_ready(rd_req_ready), .rd_req_addr(rd_req_addr), .rd_req_size(rd_req_size),
       .rd_resp_valid(rd_resp_valid), .rd_resp_ready(rd_resp_ready), .rd_resp_data(rd_resp_data),
       .sp_write_valid(sp_write_valid[1]), .sp_write_ready(sp_write_ready[1]), .sp_write_row(sp_write_row[SP_AW +: SP_AW]),
-      .sp_write_mask(sp_write_mask[DIM +: DIM]), .sp_write_data(sp_write_data[DIM*8 +: DIM*8]),
+      .sp_write_mask(sp_write_mask[DIM +: DIM]), .sp_write_data(sp_write_data[DIM*`ELEMENT_BITS +: DIM*`ELEMENT_BITS]),
       .acc_write_valid(load_acc_valid), .acc_write_ready(load_acc_ready), .acc_write_row(load_acc_row),
       .acc_write_accumulate(load_acc_accumulate), .acc_write_mask(load_acc_mask), .acc_write_data(load_acc_data),
       .busy(load_busy), .events(load_events), .bytes_requested(bytes_read), .requests_in_flight(reads_in_flight));
@@ -336,8 +336,8 @@ module baco_accelerator #(
       .done_valid(ex_done), .done_id(ex_done_id), .written_valid(ex_written), .written_id(ex_written_id),
       .dropped_valid(ex_dropped), .dropped_id(ex_dropped_id),
       .read_valid(sp_read_valid[2:0]), .read_ready(sp_read_ready[2:0]), .read_row(sp_read_row[3*SP_AW-1:0]),
-      .read_data(sp_read_data[3*DIM*8-1:0]),
-      .sp_write_valid(sp_write_valid[0]), .sp_write_row(sp_write_row[SP_AW-1:0]), .sp_write_data(sp_write_data[DIM*8-1:0]),
+      .read_data(sp_read_data[3*DIM*`ELEMENT_BITS-1:0]),
+      .sp_write_valid(sp_write_valid[0]), .sp_write_row(sp_write_row[SP_AW-1:0]), .sp_write_data(sp_write_data[DIM*`ELEMENT_BITS-1:0]),
       .acc_write_valid(result_acc_valid), .acc_write_row(result_acc_row), .acc_write_accumulate(result_acc_accumulate),
       .acc_write_data(result_acc_data), .write_mask(result_mask),
       .busy(execute_busy), .multiplying(multiplying), .events(execute_events));
@@ -352,11 +352,11 @@ module baco_accelerator #(
       .cmd_rs2(issue_rs2[128 +: 64]),
       .done_valid(st_done), .done_id(st_done_id),
       .sp_read_valid(sp_read_valid[3]), .sp_read_ready(sp_read_ready[3]), .sp_read_row(sp_read_row[3*SP_AW +: SP_AW]),
-      .sp_read_data(sp_read_data[3*DIM*8 +: DIM*8]),
+      .sp_read_data(sp_read_data[3*DIM*`ELEMENT_BITS +: DIM*`ELEMENT_BITS]),
       .acc_read_valid(store_acc_valid), .acc_read_ready(store_acc_ready), .acc_read_row(store_acc_row),
       .acc_read_data(store_acc_data),
       .sp_write_valid(sp_write_valid[2]), .sp_write_ready(sp_write_ready[2]), .sp_write_row(sp_write_row[2*SP_AW +: SP_AW]),
-      .sp_write_mask(sp_write_mask[2*DIM +: DIM]), .sp_write_data(sp_write_data[2*DIM*8 +: DIM*8]),
+      .sp_write_mask(sp_write_mask[2*DIM +: DIM]), .sp_write_data(sp_write_data[2*DIM*`ELEMENT_BITS +: DIM*`ELEMENT_BITS]),
       .wr_req_valid(wr_req_valid), .wr_req_ready(wr_req_ready), .wr_req_addr(wr_req_addr), .wr_req_data(wr_req_data),
       .wr_req_mask(wr_req_mask), .wr_ack_valid(wr_ack_valid),
       .busy(store_busy), .events(store_events), .bytes_sent(bytes_written), .requests_in_flight(writes_in_flight));

@@ -32,10 +32,10 @@ module baco_execute #(
     output wire [2:0] read_valid,                 // operands: 0 stationary, 1 multiplicand, 2 multiplier or bias
     input wire [2:0] read_ready,
     output wire [3*SP_AW-1:0] read_row,
-    input wire [3*DIM*8-1:0] read_data,           // two cycles after the request was taken
+    input wire [3*DIM*`ELEMENT_BITS-1:0] read_data,           // two cycles after the request was taken
     output reg sp_write_valid,                    // never refused
     output reg [SP_AW-1:0] sp_write_row,
-    output reg [DIM*8-1:0] sp_write_data,
+    output reg [DIM*`ELEMENT_BITS-1:0] sp_write_data,
     output reg acc_write_valid,                   // never refused
     output reg [ACC_AW-1:0] acc_write_row,
     output reg acc_write_accumulate,
@@ -138,38 +138,38 @@ module baco_execute #(
 
   wire [2:0] raw_valid;
   wire [2:0] raw_ready;
-  wire [3*DIM*8-1:0] raw_row;
+  wire [3*DIM*`ELEMENT_BITS-1:0] raw_row;
   baco_fetch #(.DIM(DIM), .SP_AW(SP_AW), .CW(CW)) fetch_a (
       .clock(clock), .reset(reset), .op_valid(fa_valid), .op_ready(fa_pop),
       .op_base(fa_op[3*CW+16 +: SP_AW]), .op_stride(fa_op[3*CW +: 16]), .op_rows(fa_op[2*CW +: CW]),
       .op_total(fa_op[CW +: CW]), .op_lanes(fa_op[0 +: CW]),
       .read_valid(read_valid[1]), .read_ready(read_ready[1]), .read_row(read_row[SP_AW +: SP_AW]),
-      .read_data(read_data[DIM*8 +: DIM*8]),
-      .row_valid(raw_valid[0]), .row_ready(raw_ready[0]), .row_data(raw_row[DIM*8-1:0]));
+      .read_data(read_data[DIM*`ELEMENT_BITS +: DIM*`ELEMENT_BITS]),
+      .row_valid(raw_valid[0]), .row_ready(raw_ready[0]), .row_data(raw_row[DIM*`ELEMENT_BITS-1:0]));
   baco_fetch #(.DIM(DIM), .SP_AW(SP_AW), .CW(CW)) fetch_b (
       .clock(clock), .reset(reset), .op_valid(fb_valid), .op_ready(fb_pop),
       .op_base(fb_op[3*CW+16 +: SP_AW]), .op_stride(fb_op[3*CW +: 16]), .op_rows(fb_op[2*CW +: CW]),
       .op_total(fb_op[CW +: CW]), .op_lanes(fb_op[0 +: CW]),
       .read_valid(read_valid[2]), .read_ready(read_ready[2]), .read_row(read_row[2*SP_AW +: SP_AW]),
-      .read_data(read_data[2*DIM*8 +: DIM*8]),
-      .row_valid(raw_valid[1]), .row_ready(raw_ready[1]), .row_data(raw_row[DIM*8 +: DIM*8]));
+      .read_data(read_data[2*DIM*`ELEMENT_BITS +: DIM*`ELEMENT_BITS]),
+      .row_valid(raw_valid[1]), .row_ready(raw_ready[1]), .row_data(raw_row[DIM*`ELEMENT_BITS +: DIM*`ELEMENT_BITS]));
   baco_fetch #(.DIM(DIM), .SP_AW(SP_AW), .CW(CW)) fetch_x (
       .clock(clock), .reset(reset), .op_valid(fx_valid), .op_ready(fx_pop),
       .op_base(fx_op[3*CW+16 +: SP_AW]), .op_stride(fx_op[3*CW +: 16]), .op_rows(fx_op[2*CW +: CW]),
       .op_total(fx_op[CW +: CW]), .op_lanes(fx_op[0 +: CW]),
       .read_valid(read_valid[0]), .read_ready(read_ready[0]), .read_row(read_row[SP_AW-1:0]),
-      .read_data(read_data[DIM*8-1:0]),
-      .row_valid(raw_valid[2]), .row_ready(raw_ready[2]), .row_data(raw_row[2*DIM*8 +: DIM*8]));
+      .read_data(read_data[DIM*`ELEMENT_BITS-1:0]),
+      .row_valid(raw_valid[2]), .row_ready(raw_ready[2]), .row_data(raw_row[2*DIM*`ELEMENT_BITS +: DIM*`ELEMENT_BITS]));
 
   // one transposer, for the one operand that the dataflow and the configuration ask for
   wire t_in_ready, t_out_valid, t_empty;
-  wire [DIM*8-1:0] t_out;
+  wire [DIM*`ELEMENT_BITS-1:0] t_out;
   wire [2:0] transposed = {transpose_x, transpose_b, transpose_a};
   wire [2:0] row_valid;
   wire [2:0] row_pop;
   baco_transposer #(.DIM(DIM)) transposer (
       .clock(clock), .reset(reset), .in_valid((raw_valid & transposed) != 0), .in_ready(t_in_ready),
-      .in_row(transpose_a ? raw_row[DIM*8-1:0] : transpose_b ? raw_row[DIM*8 +: DIM*8] : raw_row[2*DIM*8 +: DIM*8]),
+      .in_row(transpose_a ? raw_row[DIM*`ELEMENT_BITS-1:0] : transpose_b ? raw_row[DIM*`ELEMENT_BITS +: DIM*`ELEMENT_BITS] : raw_row[2*DIM*`ELEMENT_BITS +: DIM*`ELEMENT_BITS]),
       .out_valid(t_out_valid), .out_ready((row_pop & transposed) != 0), .out_row(t_out), .empty(t_empty));
   assign row_valid = (raw_valid & ~transposed) | (transposed & {3{t_out_valid}});
   assign raw_ready = (row_pop & ~transposed) | (transposed & {3{t_in_ready}});
@@ -228,17 +228,17 @@ module baco_execute #(
   wire [TAG-1:0] tag_in = {tag_last, tag_info[INFO-1 -: 6], tag_info[AT+2*CW +: ID_BITS], tag_info[AT+CW +: CW],
                            tag_info[AW +: 2], tag_row};
 
-  reg [DIM*8-1:0] in_a;
-  reg [DIM*8-1:0] in_b;
-  reg [DIM*8-1:0] in_d;
+  reg [DIM*`ELEMENT_BITS-1:0] in_a;
+  reg [DIM*`ELEMENT_BITS-1:0] in_b;
+  reg [DIM*`ELEMENT_BITS-1:0] in_d;
   reg in_flip;
   reg in_x;
   reg [$clog2(DIM)-1:0] in_xrow;
   reg [$clog2(LATENCY+2)-1:0] remaining;          // cycles until the last wave has left
   localparam [31:0] STAY_VALUE = LATENCY + 1;
-  wire [DIM*8-1:0] row_a = transpose_a ? t_out : raw_row[DIM*8-1:0];
-  wire [DIM*8-1:0] row_b = transpose_b ? t_out : raw_row[DIM*8 +: DIM*8];
-  wire [DIM*8-1:0] row_x = transpose_x ? t_out : raw_row[2*DIM*8 +: DIM*8];
+  wire [DIM*`ELEMENT_BITS-1:0] row_a = transpose_a ? t_out : raw_row[DIM*`ELEMENT_BITS-1:0];
+  wire [DIM*`ELEMENT_BITS-1:0] row_b = transpose_b ? t_out : raw_row[DIM*`ELEMENT_BITS +: DIM*`ELEMENT_BITS];
+  wire [DIM*`ELEMENT_BITS-1:0] row_x = transpose_x ? t_out : raw_row[2*DIM*`ELEMENT_BITS +: DIM*`ELEMENT_BITS];
   reg entered;                                    // a wave entered in the cycle before
 
   always @(posedge clock) begin
@@ -246,7 +246,7 @@ module baco_execute #(
     flight <= {flight[LATENCY-1:0], tag_valid};
     if (tag_valid || flight != {(LATENCY+1){1'b0}} || SKIP == 0) tags <= {tags[LATENCY*TAG-1:0], tag_in};
     if (wave || entered) begin
-      in_a <= m_go && m_a ? row_a : {DIM*8{1'b0}};
+      in_a <= m_go && m_a ? row_a : {DIM*`ELEMENT_BITS{1'b0}};
       in_flip <= flips;
       in_x <= x_go;
       in_xrow <= x_index[$clog2(DIM)-1:0];
@@ -254,11 +254,11 @@ module baco_execute #(
     if (wave) begin
       // weight-stationary: weights and bias; output-stationary: multiplier and new contents
       if (os) begin
-        in_b <= m_go && m_b ? row_b : {DIM*8{1'b0}};
-        in_d <= row_pop[2] ? row_x : {DIM*8{1'b0}};
+        in_b <= m_go && m_b ? row_b : {DIM*`ELEMENT_BITS{1'b0}};
+        in_d <= row_pop[2] ? row_x : {DIM*`ELEMENT_BITS{1'b0}};
       end else begin
-        in_b <= row_pop[2] ? row_x : {DIM*8{1'b0}};
-        in_d <= m_go && m_b ? row_b : {DIM*8{1'b0}};
+        in_b <= row_pop[2] ? row_x : {DIM*`ELEMENT_BITS{1'b0}};
+        in_d <= m_go && m_b ? row_b : {DIM*`ELEMENT_BITS{1'b0}};
       end
     end
     if (wave) remaining <= STAY_VALUE[$clog2(LATENCY+2)-1:0];
@@ -326,11 +326,11 @@ module baco_execute #(
 
 `ifdef BACO_FP8
 `ifdef BACO_WRITE_SCRATCHPAD
-  wire [DIM*8-1:0] narrow;
+  wire [DIM*`ELEMENT_BITS-1:0] narrow;
   genvar lane;
   generate
     for (lane = 0; lane < DIM; lane = lane + 1) begin : result
-      baco_fp8_narrow narrowed (.relu(tag_relu), .power(8'd127), .x(value[lane*32 +: 32]), .code(narrow[lane*8 +: 8]));
+      `NARROW narrowed (.relu(tag_relu), .power(8'd127), .x(value[lane*32 +: 32]), .code(narrow[lane*`ELEMENT_BITS +: `ELEMENT_BITS]));
     end
   endgenerate
 `endif
@@ -366,7 +366,7 @@ module baco_execute #(
     end
 `ifndef BACO_WRITE_SCRATCHPAD
     sp_write_row <= {SP_AW{1'b0}};
-    sp_write_data <= {DIM*8{1'b0}};
+    sp_write_data <= {DIM*`ELEMENT_BITS{1'b0}};
 `endif
     if (reset) begin
       sp_write_valid <= 1'b0;

@@ -20,10 +20,10 @@ module baco_fetch #(
     output wire read_valid,
     input wire read_ready,
     output wire [SP_AW-1:0] read_row,
-    input wire [DIM*8-1:0] read_data,          // two cycles after the request was taken
+    input wire [DIM*`ELEMENT_BITS-1:0] read_data,          // two cycles after the request was taken
     output wire row_valid,
     input wire row_ready,
-    output wire [DIM*8-1:0] row_data
+    output wire [DIM*`ELEMENT_BITS-1:0] row_data
 );
   reg [CW-1:0] index;                          // rows of the operation already under way
   reg [SP_AW-1:0] address;                     // of row `index`, unless index is 0
@@ -34,7 +34,7 @@ module baco_fetch #(
   reg arrives;                                 // a row arrives in this cycle
   reg zero;
   reg [CW-1:0] lanes;
-  reg [DIM*8-1:0] cleaned;
+  reg [DIM*`ELEMENT_BITS-1:0] cleaned;
   integer i;
 
   wire [SP_AW-1:0] op_stride_cut;
@@ -58,19 +58,19 @@ module baco_fetch #(
 
   wire _unused_ready;
   wire waits;                                  // a row does
-  wire [DIM*8-1:0] waiting;
-  baco_fifo #(.WIDTH(DIM*8), .DEPTH(7)) rows (
+  wire [DIM*`ELEMENT_BITS-1:0] waiting;
+  baco_fifo #(.WIDTH(DIM*`ELEMENT_BITS), .DEPTH(7)) rows (
       .clock(clock), .reset(reset), .in_valid(arrives && (waits || !row_ready)), .in_ready(_unused_ready), .in_data(cleaned),
       .out_valid(waits), .out_ready(row_ready), .out_data(waiting));
   assign row_valid = waits || arrives;
   assign row_data = waits ? waiting : cleaned;
 
   always @* begin
-    cleaned = {DIM*8{1'b0}};
+    cleaned = {DIM*`ELEMENT_BITS{1'b0}};
     i = 0;
     if (arrives && !zero)
       for (i = 0; i < DIM; i = i + 1)
-        if (i[CW-1:0] < lanes) cleaned[i*8 +: 8] = read_data[i*8 +: 8];
+        if (i[CW-1:0] < lanes) cleaned[i*`ELEMENT_BITS +: `ELEMENT_BITS] = read_data[i*`ELEMENT_BITS +: `ELEMENT_BITS];
   end
 
   always @(posedge clock) begin

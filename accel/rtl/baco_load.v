@@ -42,7 +42,7 @@ module baco_load #(
     input  wire                        sp_write_ready,  // it is accepted
     output wire [$clog2(SP_ROWS)-1:0]  sp_write_row,    // row
     output wire [DIM-1:0]              sp_write_mask,   // elements to write
-    output wire [DIM*8-1:0]            sp_write_data,   // elements
+    output wire [DIM*`ELEMENT_BITS-1:0]            sp_write_data,   // elements
     output wire                        acc_write_valid, // an accumulator row is to be written
     input  wire                        acc_write_ready, // it is accepted
     output wire [$clog2(ACC_ROWS)-1:0] acc_write_row,   // row
@@ -120,7 +120,7 @@ module baco_load #(
   wire [COLS_BITS-1:0] narrow_bytes = paired ? {1'b0, cols[COLS_BITS-1:1]} + {{(COLS_BITS - 1) {1'b0}}, cols[0]} : cols;
   wire [BYTES_BITS-1:0] row_bytes = wide ? {cols, 2'b00} : {2'b00, narrow_bytes};
 `else
-  wire [BYTES_BITS-1:0] row_bytes = wide ? {cols, 2'b00} : {2'b00, cols};
+  wire [BYTES_BITS-1:0] row_bytes = wide ? {cols, 2'b00} : `BYTES(cols);
 `endif
   // Rows that follow one another with less than a beat between them are one span.
   wire [ADDR_BITS-1:0] gap = step - {{(ADDR_BITS - BYTES_BITS) {1'b0}}, row_bytes};
@@ -241,7 +241,7 @@ module baco_load #(
 
   // ---- elements of 4 bits become bytes ------------------------------------------------------------------------------------
   wire row_paired = row_tag[TAG_BITS-1];
-  assign row_data[DIM*32-1:DIM*8] = row_bits[DIM*32-1:DIM*8];
+  assign row_data[DIM*32-1:DIM*`ELEMENT_BITS] = row_bits[DIM*32-1:DIM*`ELEMENT_BITS];
   genvar e;
   generate
     for (e = 0; e < DIM; e = e + 1) begin : element
@@ -331,7 +331,7 @@ module baco_load #(
   generate
     for (lane = 0; lane < DIM; lane = lane + 1) begin : sum
 `ifdef BACO_FP8
-      baco_fp8_widen as_sum (.code(land_data[lane*8 +: 8]), .number(as_sums[lane*32 +: 32]));
+      `WIDEN as_sum (.code(land_data[lane*`ELEMENT_BITS +: `ELEMENT_BITS]), .number(as_sums[lane*32 +: 32]));
 `else
       assign as_sums[lane*32 +: 32] = {{24{land_data[lane*8+7]}}, land_data[lane*8 +: 8]};
 `endif
@@ -344,14 +344,14 @@ module baco_load #(
       write <= land;
       if (land_wide) write_data <= land_data;
       else if (land[DIM+ROW_BITS+ID_BITS]) write_data <= as_sums;
-      else write_data[DIM*8-1:0] <= land_data[DIM*8-1:0];
+      else write_data[DIM*`ELEMENT_BITS-1:0] <= land_data[DIM*`ELEMENT_BITS-1:0];
     end
   end
 
   assign sp_write_valid = write_valid && !write_nothing && !write_acc;
   assign sp_write_row = write[DIM+:SP_AW];
   assign sp_write_mask = write[DIM-1:0];
-  assign sp_write_data = write_data[DIM*8-1:0];
+  assign sp_write_data = write_data[DIM*`ELEMENT_BITS-1:0];
   assign acc_write_valid = write_valid && !write_nothing && write_acc;
   assign acc_write_row = write[DIM+:ACC_AW];
   assign acc_write_accumulate = write[DIM+ROW_BITS+ID_BITS+1];

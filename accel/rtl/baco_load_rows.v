@@ -52,7 +52,7 @@ module baco_load_rows #(
   localparam BEAT = DMA_BITS / 8;
   localparam BEAT_LOG = $clog2(BEAT);
   localparam BYTES_BITS = $clog2(DIM * 4 + 1);  // bytes of a block
-  localparam UNIT_NARROW = DIM < BEAT ? DIM : BEAT;  // bytes of a whole piece
+  localparam UNIT_NARROW = `ROW_BYTES < BEAT ? `ROW_BYTES : BEAT;  // bytes of a whole piece
   localparam UNIT_WIDE = DIM * 4 < BEAT ? DIM * 4 : BEAT;
   localparam [31:0] UNIT_NARROW_WORD = UNIT_NARROW;
   localparam [31:0] UNIT_WIDE_WORD = UNIT_WIDE;
@@ -93,7 +93,7 @@ module baco_load_rows #(
 `ifdef BACO_PACKED_WEIGHTS
       if (paired) count = {1'b0, count[BYTES_BITS-3:1]} + {{(BYTES_BITS - 3) {1'b0}}, count[0]};
 `endif
-      block_bytes = wide ? {count, 2'b00} : {2'b00, count};
+      block_bytes = wide ? {count, 2'b00} : `BYTES(count);
     end
   endfunction
 

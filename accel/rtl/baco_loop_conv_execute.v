@@ -73,7 +73,7 @@ module baco_loop_conv_execute #(
     output reg [63:0] cmd_rs2
 );
   localparam LOG_DIM = $clog2(DIM);
-  localparam LOG_BLOCKS = DMA_MAX_BYTES > DIM ? $clog2(DMA_MAX_BYTES / DIM) : 0;                    // of a weight load
+  localparam LOG_BLOCKS = DMA_MAX_BYTES > `ROW_BYTES ? $clog2(DMA_MAX_BYTES / `ROW_BYTES) : 0;                    // of a weight load
   localparam LOG_BIAS_BLOCKS = DMA_MAX_BYTES > 4 * DIM ? $clog2(DMA_MAX_BYTES / (4 * DIM)) : 0;     // of a bias load
   localparam [15:0] D = DIM[15:0];
   localparam [15:0] WIDE = D << LOG_BLOCKS;

@@ -41,7 +41,7 @@ module baco_loop_conv_input #(
     output reg [63:0] cmd_rs1,
     output reg [63:0] cmd_rs2
 );
-  localparam BLOCKS = DMA_MAX_BYTES > DIM ? DMA_MAX_BYTES / DIM : 1;   // blocks in one load
+  localparam BLOCKS = DMA_MAX_BYTES > `ROW_BYTES ? DMA_MAX_BYTES / `ROW_BYTES : 1;   // blocks in one load
   localparam LOG_DIM = $clog2(DIM);
   localparam [15:0] WIDE = BLOCKS[15:0] * DIM[15:0];
   localparam [1:0] LEFT = 2'd0, INSIDE = 2'd1, RIGHT = 2'd2;
@@ -100,7 +100,7 @@ module baco_loop_conv_input #(
       cmd_valid <= 1'b1;                     // config_ld, id 0, scale 1
       cmd_funct <= 7'd0;
       cmd_rs1 <= {32'h3f800000, block_stride[15:0], pixels_per_row, 3'd0, 2'd0, 1'b0, 2'd1};
-      cmd_rs2 <= {32'd0, stride};
+      cmd_rs2 <= {32'd0, `OFFSET(stride)};
       more <= 1'b1;
       base <= input_addr;
       swapped <= trans_input_3120;
@@ -137,7 +137,7 @@ module baco_loop_conv_input #(
     end else if (cmd_valid & cmd_ready) begin
       cmd_valid <= more;
       cmd_funct <= 7'd2;
-      cmd_rs1 <= outside ? 64'd0 : base + {32'd0, at};
+      cmd_rs1 <= outside ? 64'd0 : base + {32'd0, `OFFSET(at)};
       cmd_rs2 <= {pixels[15:0], size_chs, {(32-ROW_BITS){1'b0}}, row};
       at_batch <= b;
       at_row <= line_number;

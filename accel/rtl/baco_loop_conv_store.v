@@ -83,7 +83,11 @@ module baco_loop_conv_store #(
       blank <= no_pool;
       cmd_funct <= 7'd0;
       cmd_rs1 <= pool_fields;
+`ifdef BACO_WIDE_ELEMENTS
+      cmd_rs2 <= {32'hffffffff, 15'd0, out_stride, 1'b0};
+`else
       cmd_rs2 <= {32'hffffffff, 16'd0, out_stride};
+`endif
       cmd_move <= 1'b0;
       cmd_block <= 16'd0;
       more <= 1'b1;
@@ -108,7 +112,7 @@ module baco_loop_conv_store #(
       cmd_block <= block;
       if (more) begin
         cmd_funct <= 7'd3;
-        cmd_rs1 <= base + {32'd0, at};
+        cmd_rs1 <= base + {32'd0, `OFFSET(at)};
         // a pooled store ignores the number of rows
         cmd_rs2 <= {size_ocol, size_och, 1'b1, {(31-ROW_BITS){1'b0}}, row};
         if (!last_ocol) begin
@@ -144,7 +148,7 @@ module baco_loop_conv_store #(
         restore <= 1'b0;
         cmd_funct <= 7'd0;
         cmd_rs1 <= {60'd0, relu, 2'd2};
-        cmd_rs2 <= {32'hffffffff, st_stride};
+        cmd_rs2 <= {32'hffffffff, `OFFSET(st_stride)};
       end else active <= 1'b0;
     end
   end

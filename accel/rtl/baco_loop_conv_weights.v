@@ -36,7 +36,7 @@ module baco_loop_conv_weights #(
     output reg [63:0] cmd_rs1,
     output reg [63:0] cmd_rs2
 );
-  localparam BLOCKS = DMA_MAX_BYTES > DIM ? DMA_MAX_BYTES / DIM : 1;   // blocks in one load
+  localparam BLOCKS = DMA_MAX_BYTES > `ROW_BYTES ? DMA_MAX_BYTES / `ROW_BYTES : 1;   // blocks in one load
   localparam LOG_DIM = $clog2(DIM);
   localparam [15:0] WIDE = BLOCKS[15:0] * DIM[15:0];
   localparam [15:0] D = DIM[15:0];
@@ -83,7 +83,7 @@ module baco_loop_conv_weights #(
       halved <= weights_packed;
 `else
       cmd_rs1 <= {32'h3f800000, block_stride[15:0], 8'd1, 3'd0, 2'd1, 1'b0, 2'd1};
-      cmd_rs2 <= {32'd0, stride};
+      cmd_rs2 <= {32'd0, `OFFSET(stride)};
 `endif
       more <= 1'b1;
       swapped <= trans_weight_0132;
@@ -110,7 +110,7 @@ module baco_loop_conv_weights #(
 `ifdef BACO_PACKED_WEIGHTS
       cmd_rs1 <= base + {32'd0, halved ? {1'b0, at[31:1]} : at};
 `else
-      cmd_rs1 <= base + {32'd0, at};
+      cmd_rs1 <= base + {32'd0, `OFFSET(at)};
 `endif
       cmd_rs2 <= {swapped ? size_outs : size_ins, swapped ? size_ins : size_outs, {(32-ROW_BITS){1'b0}}, row};
       at_group <= group;

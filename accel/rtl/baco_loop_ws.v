@@ -74,11 +74,11 @@ module baco_loop_ws #(
   // One bit more than a row index needs: a tile beyond the end of a memory stays visible as such.
   localparam ROW_BITS = (SP_BITS > ACC_BITS ? SP_BITS : ACC_BITS) + 1;
   // Blocks that one load or store moves side by side: of inputs, of accumulators.
-  localparam NB = DMA_MAX_BYTES > DIM ? DMA_MAX_BYTES / DIM : 1;
+  localparam NB = DMA_MAX_BYTES > `ROW_BYTES ? DMA_MAX_BYTES / `ROW_BYTES : 1;
   localparam NB_ACC = DMA_MAX_BYTES > 4 * DIM ? DMA_MAX_BYTES / (4 * DIM) : 1;
   localparam [31:0] NB_WORD = NB;
   localparam [31:0] NB_ACC_WORD = NB_ACC;
-  localparam [31:0] NB_BYTES = NB * DIM;
+  localparam [31:0] NB_BYTES = NB * `ROW_BYTES;
   localparam [31:0] NB_ACC_BYTES = NB_ACC * DIM * 4;
   localparam [31:0] SP_HALF_WORD = SP_ROWS / 2;
   localparam [31:0] ACC_HALF_WORD = ACC_ROWS / 2;
@@ -266,7 +266,7 @@ module baco_loop_ws #(
       .base(resadd[a_slot] ? (a_slot ? ACC_HALF : {ROW_BITS{1'b0}}) : a_load[a_slot]),
       .rows(a_t ? a_inner : max_i[a_owner]), .cols(a_t ? max_i[a_owner] : a_inner),
       .step(NB_WORD[6:0]), .whole(!a_t), .group(7'd1),
-      .row_bytes(a_stride[a_owner] << LOG_DIM), .step_bytes(NB_BYTES),
+      .row_bytes(a_stride[a_owner] << `LOG_ROW_BYTES), .step_bytes(NB_BYTES),
       .row_pad(a_t ? a_inner_pad : pad_i[a_owner]), .col_pad(a_t ? pad_i[a_owner] : a_inner_pad),
       .active(a_active), .valid(a_valid), .last(a_last), .row(a_row), .col(a_col), .col_last(a_col_last),
       .first_row(a_first_row), .offset(a_offset), .place(a_place), .size_rows(a_size_rows), .size_cols(a_size_cols));
@@ -287,7 +287,7 @@ module baco_loop_ws #(
       .base(resadd[b_slot] ? (b_slot ? ACC_HALF : {ROW_BITS{1'b0}}) : b_load[b_slot]),
       .rows(b_t ? max_j[b_owner] : b_inner), .cols(b_t ? b_inner : max_j[b_owner]),
       .step(NB_WORD[6:0]), .whole(!b_t), .group(NB_WORD[6:0]),
-      .row_bytes(b_stride[b_owner] << LOG_DIM), .step_bytes(NB_BYTES),
+      .row_bytes(b_stride[b_owner] << `LOG_ROW_BYTES), .step_bytes(NB_BYTES),
       .row_pad(b_t ? pad_j[b_owner] : b_inner_pad), .col_pad(b_t ? b_inner_pad : pad_j[b_owner]),
       .active(b_active), .valid(b_valid), .last(b_last), .row(b_row), .col(b_col), .col_last(b_col_last),
       .first_row(b_first_row), .offset(b_offset), .place(b_place), .size_rows(b_size_rows), .size_cols(b_size_cols));
@@ -306,7 +306,7 @@ module baco_loop_ws #(
       .clock(clock), .reset(reset), .start(d_start), .next(d_go),
       .base(d_half[d_slot] ? ACC_HALF : {ROW_BITS{1'b0}}), .rows(max_i[d_owner]), .cols(max_j[d_owner]),
       .step(d_low ? NB_WORD[6:0] : NB_ACC_WORD[6:0]), .whole(1'b1), .group(7'd1),
-      .row_bytes(d_low ? d_stride[d_owner] << LOG_DIM : d_stride[d_owner] << (LOG_DIM + 2)),
+      .row_bytes(d_low ? d_stride[d_owner] << `LOG_ROW_BYTES : d_stride[d_owner] << (LOG_DIM + 2)),
       .step_bytes(d_low ? NB_BYTES : NB_ACC_BYTES), .row_pad(pad_i[d_owner]), .col_pad(pad_j[d_owner]),
       .active(d_active), .valid(d_valid), .last(d_last), .row(d_row), .col(d_col), .col_last(d_col_last),
       .first_row(d_first_row), .offset(d_offset), .place(d_place), .size_rows(d_size_rows), .size_cols(d_size_cols));

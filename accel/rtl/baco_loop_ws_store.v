@@ -37,9 +37,9 @@ module baco_loop_ws_store #(
 );
   localparam LOG_DIM = $clog2(DIM);
   localparam [31:0] BLOCKS_WORD = BLOCKS;
-  localparam [31:0] PIECE_BYTES = BLOCKS * DIM;
+  localparam [31:0] PIECE_BYTES = BLOCKS * `ROW_BYTES;
   localparam [31:0] BLOCK_BYTES_ACC = DIM * 4;
-  localparam [31:0] BLOCK_BYTES = DIM;
+  localparam [31:0] BLOCK_BYTES = `ROW_BYTES;
   localparam [6:0] MVOUT = 7'd3;
   localparam [6:0] MVOUT_SPAD = 7'd23;
 
@@ -58,7 +58,7 @@ module baco_loop_ws_store #(
   baco_loop_ws_walk #(.DIM(DIM), .ROW_BITS(ROW_BITS)) u_walk (
       .clock(clock), .reset(reset), .start(start && !start_normal), .next(next), .base(base), .rows(rows), .cols(cols),
       .step(full || spad ? 7'd1 : BLOCKS_WORD[6:0]), .whole(1'b1), .group(7'd1),
-      .row_bytes(full ? stride << (LOG_DIM + 2) : stride << LOG_DIM),
+      .row_bytes(full ? stride << (LOG_DIM + 2) : stride << `LOG_ROW_BYTES),
       .step_bytes(full ? BLOCK_BYTES_ACC : spad ? BLOCK_BYTES : PIECE_BYTES),
       .row_pad(row_pad), .col_pad(col_pad), .active(walks), .valid(walk_valid), .last(walk_last), .row(row), .col(col),
       .col_last(col_last), .first_row(first_row), .offset(offset), .place(place), .size_rows(size_rows), .size_cols(size_cols));

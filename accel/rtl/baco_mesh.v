@@ -26,9 +26,9 @@ module baco_mesh #(
     input wire clock,
     input wire advance,                       // a wave enters or is in flight, or the zeros behind it
     input wire os,                            // output-stationary
-    input wire [DIM*8-1:0] in_a,              // one element a row; zeros when nothing is multiplied
-    input wire [DIM*8-1:0] in_b,              // one element a column
-    input wire [DIM*8-1:0] in_d,              // one element a column, the first of its sum
+    input wire [DIM*`ELEMENT_BITS-1:0] in_a,              // one element a row; zeros when nothing is multiplied
+    input wire [DIM*`ELEMENT_BITS-1:0] in_b,              // one element a column
+    input wire [DIM*`ELEMENT_BITS-1:0] in_d,              // one element a column, the first of its sum
     input wire in_flip,                       // swap active and shadow registers
     input wire in_x,                          // exchange one row
     input wire [$clog2(DIM)-1:0] in_xrow,     // row that is exchanged
@@ -44,46 +44,46 @@ module baco_mesh #(
 
   // Skew: word s holds the wave that entered s + 1 cycles ago; row or column i takes word i/T - 1.
   // Words are whole rows, and one more than needed, though only a triangle is read: the rest vanishes in synthesis.
-  reg [(G+1)*DIM*8-1:0] skew_a;
-  reg [(G+1)*DIM*8-1:0] skew_b;
-  reg [(G+1)*DIM*8-1:0] skew_d;
+  reg [(G+1)*DIM*`ELEMENT_BITS-1:0] skew_a;
+  reg [(G+1)*DIM*`ELEMENT_BITS-1:0] skew_b;
+  reg [(G+1)*DIM*`ELEMENT_BITS-1:0] skew_d;
   reg [(G+1)*DIM-1:0] skew_x;
   reg [G:0] skew_flip;
   (* mem2reg *) reg [DIM*PSUM_BITS-1:0] skew_out [0:G-1];
 
   wire [DIM-1:0] x_now;
-  wire [DIM*8-1:0] west_a;
+  wire [DIM*`ELEMENT_BITS-1:0] west_a;
   wire [DIM-1:0] west_flip;
   wire [DIM-1:0] west_x;
-  wire [DIM*8-1:0] north_b;
+  wire [DIM*`ELEMENT_BITS-1:0] north_b;
   wire [DIM*PSUM_BITS-1:0] north_p;
   genvar i;
   generate
     for (i = 0; i < DIM; i = i + 1) begin : edge_element
-      wire [7:0] d;
+      wire [`ELEMENT_TOP:0] d;
       assign x_now[i] = in_x && in_xrow == i;
       if (i < T) begin : first
-        assign west_a[i*8 +: 8] = in_a[i*8 +: 8];
+        assign west_a[i*`ELEMENT_BITS +: `ELEMENT_BITS] = in_a[i*`ELEMENT_BITS +: `ELEMENT_BITS];
         assign west_flip[i] = in_flip;
         assign west_x[i] = x_now[i];
-        assign north_b[i*8 +: 8] = in_b[i*8 +: 8];
-        assign d = in_d[i*8 +: 8];
+        assign north_b[i*`ELEMENT_BITS +: `ELEMENT_BITS] = in_b[i*`ELEMENT_BITS +: `ELEMENT_BITS];
+        assign d = in_d[i*`ELEMENT_BITS +: `ELEMENT_BITS];
       end else begin : later
-        assign west_a[i*8 +: 8] = skew_a[((i/T-1)*DIM+i)*8 +: 8];
+        assign west_a[i*`ELEMENT_BITS +: `ELEMENT_BITS] = skew_a[((i/T-1)*DIM+i)*`ELEMENT_BITS +: `ELEMENT_BITS];
         assign west_flip[i] = skew_flip[i/T-1];
         assign west_x[i] = skew_x[(i/T-1)*DIM+i];
-        assign north_b[i*8 +: 8] = skew_b[((i/T-1)*DIM+i)*8 +: 8];
-        assign d = skew_d[((i/T-1)*DIM+i)*8 +: 8];
+        assign north_b[i*`ELEMENT_BITS +: `ELEMENT_BITS] = skew_b[((i/T-1)*DIM+i)*`ELEMENT_BITS +: `ELEMENT_BITS];
+        assign d = skew_d[((i/T-1)*DIM+i)*`ELEMENT_BITS +: `ELEMENT_BITS];
       end
 `ifdef BACO_FP8
-      baco_fp8_widen as_sum (.code(d), .number(north_p[i*32 +: 32]));
+      `WIDEN as_sum (.code(d), .number(north_p[i*32 +: 32]));
 `else
       assign north_p[i*PSUM_BITS +: PSUM_BITS] = {{(PSUM_BITS-8){d[7]}}, d};
 `endif
     end
     for (i = 0; i < G; i = i + 1) begin : row
-      wire [DIM*8-1:0] b_in;
-      wire [DIM*8-1:0] b_out;
+      wire [DIM*`ELEMENT_BITS-1:0] b_in;
+      wire [DIM*`ELEMENT_BITS-1:0] b_out;
       wire [DIM*PSUM_BITS-1:0] p_in;
       wire [DIM*PSUM_BITS-1:0] p_out;
       if (i == 0) begin : top
@@ -100,7 +100,7 @@ module baco_mesh #(
       baco_mesh_row #(.DIM(DIM), .TILE_ROWS(TILE_ROWS), .PSUM_BITS(PSUM_BITS), .SKIP(SKIP)) tiles (
           .clock(clock), .advance(advance), .os(os),
 `endif
-          .west_a(west_a[i*T*8 +: T*8]), .west_flip(west_flip[i*T +: T]), .west_x(west_x[i*T +: T]),
+          .west_a(west_a[i*T*`ELEMENT_BITS +: T*`ELEMENT_BITS]), .west_flip(west_flip[i*T +: T]), .west_x(west_x[i*T +: T]),
           .north_b(b_in), .north_p(p_in), .south_b(b_out), .south_p(p_out));
     end
   endgenerate
@@ -110,9 +110,9 @@ module baco_mesh #(
 
   always @(posedge clock) begin
     if (advance || SKIP == 0) begin
-      skew_a <= {skew_a[G*DIM*8-1:0], in_a};
-      skew_b <= {skew_b[G*DIM*8-1:0], in_b};
-      skew_d <= {skew_d[G*DIM*8-1:0], in_d};
+      skew_a <= {skew_a[G*DIM*`ELEMENT_BITS-1:0], in_a};
+      skew_b <= {skew_b[G*DIM*`ELEMENT_BITS-1:0], in_b};
+      skew_d <= {skew_d[G*DIM*`ELEMENT_BITS-1:0], in_d};
       skew_x <= {skew_x[G*DIM-1:0], x_now};
       skew_flip <= {skew_flip[G-1:0], in_flip};
       for (j = 0; j < DIM; j = j + 1)

@@ -166,7 +166,7 @@ module baco_operands #(
   wire [15:0] state_stride = state == 2'd2 ? block_stride[47:32] : state == 2'd1 ? block_stride[31:16] : block_stride[15:0];
   wire [7:0] state_repeats = state == 2'd2 ? repeats[23:16] : state == 2'd1 ? repeats[15:8] : repeats[7:0];
   wire wide = rs2[31] && !ld_shrink[state];       // accType in memory
-  wire [17:0] row_bytes = wide ? {cols2, 2'b00} : {2'b00, cols2};
+  wire [17:0] row_bytes = wide ? {cols2, 2'b00} : `BYTES(cols2);
   wire many_bytes = row_bytes > MOST_BYTES;
 `ifdef BACO_FIRST_LAYER
   wire repeated = state_repeats > 8'd1;
@@ -284,7 +284,7 @@ module baco_operands #(
 `ifndef BACO_READ_SMALL
         else if (rs2[31] && !raw) fault = `BACO_ERROR_NOT_BUILT;
 `endif
-        too_big = cols2 == 16'd0 || ({2'b00, cols2} > MOST_BYTES && !by_row) || ((raw || gathered) && large_cols2)
+        too_big = cols2 == 16'd0 || (`BYTES(cols2) > MOST_BYTES && !by_row) || ((raw || gathered) && large_cols2)
             || (!gathered && (rows2 == 16'd0 || rows2 > 16'd255 || (large_rows2 && (large_cols2 || by_row))));
         sum1 = wide_row2 + (gathered ? {{(TW-16){1'b0}}, tile_rows} : {{(TW-FW-LOG_DIM){1'b0}}, more_blocks, {LOG_DIM{1'b0}}} + wide_rows2);
 `ifdef BACO_ROW_FUNCTIONS

@@ -41,7 +41,7 @@ module baco_pixel_repeat #(
 
   reg held;                        // the window is a row to be written
   reg held_last;
-  reg [DIM*8-1:0] window;          // destination row, copy 0 lowest
+  reg [DIM*`ELEMENT_BITS-1:0] window;          // destination row, copy 0 lowest
   reg [DIM-1:0] filled;            // its columns that came from a row
   reg [DIM-1:0] upper;             // its columns that came from a row of the upper half
   reg [ROW_BITS:0] row;            // destination; the top bit is set below row 0
@@ -68,16 +68,16 @@ module baco_pixel_repeat #(
   assign out_row = held ? row[ROW_BITS-1:0] : in_row;
   assign out_mask = held ? allowed : in_mask;
   assign out_pass = held ? pass : in_pass;
-  assign out_data[DIM*8-1:0] = held ? window : in_data[DIM*8-1:0];
-  assign out_data[DIM*32-1:DIM*8] = in_data[DIM*32-1:DIM*8];
+  assign out_data[DIM*`ELEMENT_BITS-1:0] = held ? window : in_data[DIM*`ELEMENT_BITS-1:0];
+  assign out_data[DIM*32-1:DIM*`ELEMENT_BITS] = in_data[DIM*32-1:DIM*`ELEMENT_BITS];
   assign busy = held || flushing;
 
   // The columns of the row that enters, without what lies beyond them.
-  function [DIM*8-1:0] only;
-    input [DIM*8-1:0] data;
+  function [DIM*`ELEMENT_BITS-1:0] only;
+    input [DIM*`ELEMENT_BITS-1:0] data;
     input [DIM-1:0] mask;
     integer i;
-    for (i = 0; i < DIM; i = i + 1) only[i*8+:8] = mask[i] ? data[i*8+:8] : 8'd0;
+    for (i = 0; i < DIM; i = i + 1) only[i*`ELEMENT_BITS+:`ELEMENT_BITS] = mask[i] ? data[i*`ELEMENT_BITS+:`ELEMENT_BITS] : `ELEMENT_BITS'd0;
   endfunction
 
   always @(posedge clock) begin
@@ -95,18 +95,18 @@ module baco_pixel_repeat #(
       pass <= in_pass;
       row <= in_first ? in_row_wide - lead : row + 1'b1;
       if (in_first) begin
-        window <= only(in_data[DIM*8-1:0], in_mask) << {in_top, 3'b000};
+        window <= only(in_data[DIM*`ELEMENT_BITS-1:0], in_mask) << {in_top, `ELEMENT_PLACES};
         filled <= in_mask << in_top;
         upper <= in_upper ? in_mask << in_top : {DIM{1'b0}};
       end else begin
-        window <= (window >> {cols, 3'b000}) | (only(in_data[DIM*8-1:0], in_mask) << {in_top, 3'b000});
+        window <= (window >> {cols, `ELEMENT_PLACES}) | (only(in_data[DIM*`ELEMENT_BITS-1:0], in_mask) << {in_top, `ELEMENT_PLACES});
         filled <= (filled >> cols) | (in_mask << in_top);
         upper <= (upper >> cols) | (in_upper ? in_mask << in_top : {DIM{1'b0}});
       end
     end else if (flushing && free) begin
       held_last <= flush == {{(COUNT_BITS - 1) {1'b0}}, 1'b1};
       row <= row + 1'b1;
-      window <= window >> {cols, 3'b000};
+      window <= window >> {cols, `ELEMENT_PLACES};
       filled <= filled >> cols;
       upper <= upper >> cols;
     end

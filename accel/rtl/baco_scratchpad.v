@@ -19,12 +19,12 @@ module baco_scratchpad #(
     input wire [3:0] read_valid,
     output wire [3:0] read_ready,
     input wire [4*SP_AW-1:0] read_row,
-    output wire [4*DIM*8-1:0] read_data,       // two cycles after the request was taken
+    output wire [4*DIM*`ELEMENT_BITS-1:0] read_data,       // two cycles after the request was taken
     input wire [2:0] write_valid,
     output wire [2:0] write_ready,
     input wire [3*SP_AW-1:0] write_row,
     input wire [3*DIM-1:0] write_mask,
-    input wire [3*DIM*8-1:0] write_data
+    input wire [3*DIM*`ELEMENT_BITS-1:0] write_data
 );
   localparam BANK_BITS = $clog2(SP_BANKS);
   localparam BB = SP_BANKS > 1 ? BANK_BITS : 1;
@@ -54,7 +54,7 @@ module baco_scratchpad #(
 
   wire [4*SP_BANKS-1:0] granted_read;          // reader r, bank b at r*SP_BANKS+b
   wire [3*SP_BANKS-1:0] granted_write;
-  reg [SP_BANKS*DIM*8-1:0] bank_data;
+  reg [SP_BANKS*DIM*`ELEMENT_BITS-1:0] bank_data;
 
   generate
     for (b = 0; b < SP_BANKS; b = b + 1) begin : bank
@@ -71,33 +71,33 @@ module baco_scratchpad #(
       reg [ROW_BITS-1:0] row_read;
       reg [ROW_BITS-1:0] row_write;
       reg [DIM-1:0] mask;
-      reg [DIM*8-1:0] data;
-      wire [DIM*8-1:0] memory_data;
+      reg [DIM*`ELEMENT_BITS-1:0] data;
+      wire [DIM*`ELEMENT_BITS-1:0] memory_data;
       always @* begin
         row_read = want[0] ? row_of[0 +: ROW_BITS] : want[1] ? row_of[ROW_BITS +: ROW_BITS]
                  : want[2] ? row_of[2*ROW_BITS +: ROW_BITS] : row_of[3*ROW_BITS +: ROW_BITS];
         row_write = offer[0] ? row_of[4*ROW_BITS +: ROW_BITS] : offer[1] ? row_of[5*ROW_BITS +: ROW_BITS]
                   : row_of[6*ROW_BITS +: ROW_BITS];
         mask = offer[0] ? write_mask[DIM-1:0] : offer[1] ? write_mask[2*DIM-1:DIM] : write_mask[3*DIM-1:2*DIM];
-        data = offer[0] ? write_data[DIM*8-1:0] : offer[1] ? write_data[2*DIM*8-1:DIM*8] : write_data[3*DIM*8-1:2*DIM*8];
+        data = offer[0] ? write_data[DIM*`ELEMENT_BITS-1:0] : offer[1] ? write_data[2*DIM*`ELEMENT_BITS-1:DIM*`ELEMENT_BITS] : write_data[3*DIM*`ELEMENT_BITS-1:2*DIM*`ELEMENT_BITS];
       end
-      baco_sram #(.ROWS(BANK_ROWS), .LANES(DIM), .LANE_BITS(8)) sram (
+      baco_sram #(.ROWS(BANK_ROWS), .LANES(DIM), .LANE_BITS(`ELEMENT_BITS)) sram (
           .clock(clock), .read_enable(want != 0), .read_row(row_read),
           .read_data(memory_data),
           .write_enable(offer != 0), .write_row(row_write), .write_mask(mask), .write_data(data));
-      always @(posedge clock) bank_data[b*DIM*8 +: DIM*8] <= memory_data;
+      always @(posedge clock) bank_data[b*DIM*`ELEMENT_BITS +: DIM*`ELEMENT_BITS] <= memory_data;
     end
     for (r = 0; r < 4; r = r + 1) begin : answer
       assign read_ready[r] = granted_read[r*SP_BANKS +: SP_BANKS] != 0;
       if (SP_BANKS == 1) begin : direct
-        assign read_data[r*DIM*8 +: DIM*8] = bank_data;
+        assign read_data[r*DIM*`ELEMENT_BITS +: DIM*`ELEMENT_BITS] = bank_data;
       end else begin : select
         reg [BB-1:0] asked, from;
         always @(posedge clock) begin
           asked <= bank_of[r*BB +: BB];
           from <= asked;
         end
-        assign read_data[r*DIM*8 +: DIM*8] = bank_data[from*DIM*8 +: DIM*8];
+        assign read_data[r*DIM*`ELEMENT_BITS +: DIM*`ELEMENT_BITS] = bank_data[from*DIM*`ELEMENT_BITS +: DIM*`ELEMENT_BITS];
       end
     end
     for (r = 0; r < 3; r = r + 1) begin : taken

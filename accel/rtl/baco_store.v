@@ -34,7 +34,7 @@ module baco_store #(
     output wire sp_read_valid,                    // read a scratchpad row
     input wire sp_read_ready,
     output wire [$clog2(SP_ROWS)-1:0] sp_read_row,
-    input wire [DIM*8-1:0] sp_read_data,          // two cycles after the read was accepted, only then
+    input wire [DIM*`ELEMENT_BITS-1:0] sp_read_data,          // two cycles after the read was accepted, only then
     output wire acc_read_valid,                   // read an accumulator row
     input wire acc_read_ready,
     output wire [$clog2(ACC_ROWS)-1:0] acc_read_row,
@@ -43,7 +43,7 @@ module baco_store #(
     input wire sp_write_ready,
     output reg [$clog2(SP_ROWS)-1:0] sp_write_row,
     output reg [DIM-1:0] sp_write_mask,           // elements that are written
-    output reg [DIM*8-1:0] sp_write_data,
+    output reg [DIM*`ELEMENT_BITS-1:0] sp_write_data,
     output wire wr_req_valid,                     // write one beat to memory
     input wire wr_req_ready,
     output wire [ADDR_BITS-1:0] wr_req_addr,      // aligned to beats
@@ -61,8 +61,12 @@ module baco_store #(
   localparam ROW_BITS = SP_AW > ACC_AW ? SP_AW : ACC_AW;
   localparam BUS = DMA_BITS / 8;
   localparam SLICE = 4 * DIM < BUS ? 4 * DIM : BUS;
-  localparam LANES = DIM < BUS ? DIM : BUS;
+  localparam LANES = DIM < `BUS_ELEMENTS ? DIM : `BUS_ELEMENTS;
+`ifdef BACO_WIDE_ELEMENTS
+  localparam DIM_LOG = $clog2(DIM) + 1;           // of the bytes of a row
+`else
   localparam DIM_LOG = $clog2(DIM);
+`endif
   localparam COL_BITS = 16;                       // of the columns of a row
   localparam [6:0] CONFIG = 7'd0;
   localparam [6:0] MVOUT_SPAD = 7'd23;
@@ -617,8 +621,12 @@ module baco_store #(
       sp_write_valid <= slice_valid && slice_spad;
     if (sp_write_free && slice_valid && slice_spad) begin
       sp_write_row <= slice_addr[DIM_LOG +: SP_AW];
+`ifdef BACO_WIDE_ELEMENTS
+      sp_write_mask <= ~({DIM{1'b1}} << slice_bytes[6:1]) << slice_addr[DIM_LOG-1:1];
+`else
       sp_write_mask <= ~({DIM{1'b1}} << slice_bytes) << slice_addr[DIM_LOG-1:0];
-      sp_write_data <= {(DIM/LANES){slice_data[LANES*8-1:0]}};
+`endif
+      sp_write_data <= {(DIM/LANES){slice_data[LANES*`ELEMENT_BITS-1:0]}};
     end
     if (reset)
       sp_write_valid <= 1'b0;

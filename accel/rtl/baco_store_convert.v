@@ -67,7 +67,7 @@ module baco_store_convert #(
 `endif
     input wire relu,                             // of accumulator elements, taken with the item
     input wire [31:0] scale,                     // of accumulator elements, float32 bits, taken with the item
-    input wire [DIM*8-1:0] sp_read_data,         // valid in the cycle after the read only
+    input wire [DIM*`ELEMENT_BITS-1:0] sp_read_data,         // valid in the cycle after the read only
     input wire [DIM*32-1:0] acc_read_data,       // likewise
     output wire slice_valid,                     // the oldest slice
     input wire slice_ready,                      // it is taken in this cycle
@@ -79,7 +79,7 @@ module baco_store_convert #(
     output wire busy                             // rows or slices are in here
 );
   localparam BUS = DMA_BITS / 8;
-  localparam LANES = DIM < BUS ? DIM : BUS;             // int8 elements in a slice
+  localparam LANES = DIM < `BUS_ELEMENTS ? DIM : `BUS_ELEMENTS;             // int8 elements in a slice
   localparam SLICE = 4 * DIM < BUS ? 4 * DIM : BUS;     // bytes in a slice of raw elements
   localparam GROUPS = DIM / LANES;                      // slices in an int8 row
   localparam INDEX_BITS = GROUPS > 1 ? $clog2(GROUPS) : 1;
@@ -97,7 +97,11 @@ module baco_store_convert #(
   localparam DEPTH = 8 + LIMITING;                      // one more than a slice's cycles from credit to credit
   localparam META = CARRIED;
 `endif
+`ifdef BACO_WIDE_ELEMENTS
+  localparam [9:0] LANES_10 = {LANES[8:0], 1'b0};       // bytes
+`else
   localparam [9:0] LANES_10 = LANES[9:0];
+`endif
   localparam [9:0] SLICE_10 = SLICE[9:0];
   localparam [ADDR_BITS-1:0] LANES_ADDR = {{(ADDR_BITS-10){1'b0}}, LANES_10};
   localparam [ADDR_BITS-1:0] SLICE_ADDR = {{(ADDR_BITS-10){1'b0}}, SLICE_10};
@@ -182,7 +186,7 @@ module baco_store_convert #(
 `endif
 `ifdef BACO_FP8
   wire [LANES*32-1:0] sums = held ? hold[LANES*32-1:0] : acc_read_data[LANES*32-1:0];
-  wire [LANES*8-1:0] narrow;
+  wire [LANES*`ELEMENT_BITS-1:0] narrow;
 `ifdef BACO_FP8_SCALE
   wire [7:0] power = src_scale[30:23];
 `else
@@ -191,7 +195,7 @@ module baco_store_convert #(
   genvar column;
   generate
     for (column = 0; column < LANES; column = column + 1) begin : result
-      baco_fp8_narrow narrowed (.relu(src_relu), .power(power), .x(sums[column*32 +: 32]), .code(narrow[column*8 +: 8]));
+      `NARROW narrowed (.relu(src_relu), .power(power), .x(sums[column*32 +: 32]), .code(narrow[column*`ELEMENT_BITS +: `ELEMENT_BITS]));
     end
   endgenerate
 `endif
@@ -205,13 +209,13 @@ module baco_store_convert #(
     if (src_valid || SKIP == 0) begin
       row = held ? hold : acc_read_data;
       if (!held && !src_acc)
-        row[DIM*8-1:0] = sp_read_data;
+        row[DIM*`ELEMENT_BITS-1:0] = sp_read_data;
       if ((cut && src_short) || SKIP == 0) begin
         short_data <= row[SLICE*8-1:0];
 `ifndef BACO_ACC_SCALE
         if (src_acc && !src_full)
 `ifdef BACO_FP8
-          short_data[LANES*8-1:0] <= narrow;
+          short_data[LANES*`ELEMENT_BITS-1:0] <= narrow;
 `else
           for (i = 0; i < LANES; i = i + 1) begin
             element = row[i*32 +: 32];
@@ -242,7 +246,7 @@ module baco_store_convert #(
       if (!cut)
         hold <= row;
       else if (!cut_last || SKIP == 0)
-        hold <= src_full ? row >> (SLICE*8) : src_acc ? row >> (LANES*32) : row >> (LANES*8);
+        hold <= src_full ? row >> (SLICE*8) : src_acc ? row >> (LANES*32) : row >> (LANES*`ELEMENT_BITS);
       if (cut) begin
         src_addr <= src_addr + (src_full ? SLICE_ADDR : LANES_ADDR);
         src_bytes <= src_bytes - cut_size;
@@ -295,7 +299,7 @@ module baco_store_convert #(
   reg scale_valid, tag_1_valid, tag_2_valid;
   reg [TAG-1:0] tag_1, tag_2, tag_3;
   wire scaled_valid;
-  wire [LANES*8-1:0] scaled_data;
+  wire [LANES*`ELEMENT_BITS-1:0] scaled_data;
   wire scale_now = scale_valid || norm_valid;
 `ifdef BACO_REQUANTIZATION
   // With nine bits of it, what is beyond is still beyond the limits once the zero point, of eight bits, was added.
@@ -304,7 +308,7 @@ module baco_store_convert #(
   wire rounded_valid;
   wire [LANES*9-1:0] rounded_data;
   reg limited_valid;
-  reg [LANES*8-1:0] limited_data;
+  reg [LANES*`ELEMENT_BITS-1:0] limited_data;
   reg [TAG-1:0] tag_4;
   reg signed [9:0] moved;
   integer k;
@@ -417,7 +421,7 @@ module baco_store_convert #(
 `endif
 
   wire done_valid = short_valid || scaled_valid;
-  wire [LANES*8-1:0] done_data = scaled_valid ? scaled_data : short_data[LANES*8-1:0];
+  wire [LANES*`ELEMENT_BITS-1:0] done_data = scaled_valid ? scaled_data : short_data[LANES*`ELEMENT_BITS-1:0];
   wire done_zero, done_first, done_emit;
   wire [INDEX_BITS-1:0] done_index;
   wire [META-1:0] done_meta;
@@ -429,7 +433,7 @@ module baco_store_convert #(
 `endif
 `else
   wire done_valid = short_valid;
-  wire [LANES*8-1:0] done_data = short_data[LANES*8-1:0];
+  wire [LANES*`ELEMENT_BITS-1:0] done_data = short_data[LANES*`ELEMENT_BITS-1:0];
   wire done_zero = short_zero;
   wire done_first = short_first;
   wire done_emit = short_emit;
@@ -447,7 +451,7 @@ module baco_store_convert #(
   reg [SLICE*8-1:0] done_bytes;
   always @* begin
     done_bytes = short_data;
-    done_bytes[LANES*8-1:0] = done_data;
+    done_bytes[LANES*`ELEMENT_BITS-1:0] = done_data;
   end
   baco_functions #(.DIM(DIM), .LANES(LANES), .SLICE(SLICE), .META(AROUND)) u_functions (
       .clock(clock),
@@ -483,7 +487,7 @@ module baco_store_convert #(
       .finished(finished),
       .busy(functions_busy)
   );
-  wire [LANES*8-1:0] result_data = result_bytes[LANES*8-1:0];
+  wire [LANES*`ELEMENT_BITS-1:0] result_data = result_bytes[LANES*`ELEMENT_BITS-1:0];
 `else
   wire result_valid = done_valid;
   wire result_zero = done_zero;
@@ -491,7 +495,7 @@ module baco_store_convert #(
   wire result_emit = done_emit;
   wire [INDEX_BITS-1:0] result_index = done_index;
   wire [META-1:0] result_meta = done_meta;
-  wire [LANES*8-1:0] result_data = done_data;
+  wire [LANES*`ELEMENT_BITS-1:0] result_data = done_data;
   wire [SLICE*8-1:0] result_bytes = short_data;
   wire functions_busy = 1'b0;
 `endif
@@ -503,12 +507,12 @@ module baco_store_convert #(
 `ifdef BACO_MAX_POOL
   // verilator lint_off BLKSEQ
   // (`best`, `lane` and `other` are names within this block)
-  reg [LANES*8-1:0] best_so_far [0:GROUPS-1];
-  reg [LANES*8-1:0] best;
-  reg [7:0] lane;
+  reg [LANES*`ELEMENT_BITS-1:0] best_so_far [0:GROUPS-1];
+  reg [LANES*`ELEMENT_BITS-1:0] best;
+  reg [`ELEMENT_TOP:0] lane;
   integer j;
 `ifdef BACO_FP8
-  reg [7:0] other;
+  reg [`ELEMENT_TOP:0] other;
 `endif
   always @(posedge clock) begin
     put_valid <= result_valid && result_emit && !reset;
@@ -516,22 +520,22 @@ module baco_store_convert #(
       put_data <= result_bytes;
       put_meta <= result_meta;
       if (result_first && result_emit && !result_zero)
-        put_data[LANES*8-1:0] <= result_data;
+        put_data[LANES*`ELEMENT_BITS-1:0] <= result_data;
       else begin
         best = best_so_far[result_index];
         for (j = 0; j < LANES; j = j + 1) begin
-          lane = result_zero ? 8'd0 : result_data[j*8 +: 8];
+          lane = result_zero ? `ELEMENT_BITS'd0 : result_data[j*`ELEMENT_BITS +: `ELEMENT_BITS];
 `ifdef BACO_FP8
           // a code is a sign and a size
-          other = best[j*8 +: 8];
-          if (result_first || $signed({lane[7], lane[6:0] ^ {7{lane[7]}}}) > $signed({other[7], other[6:0] ^ {7{other[7]}}}))
+          other = best[j*`ELEMENT_BITS +: `ELEMENT_BITS];
+          if (result_first || $signed({lane[`ELEMENT_TOP], lane[`ELEMENT_TOP-1:0] ^ {`ELEMENT_TOP{lane[`ELEMENT_TOP]}}}) > $signed({other[`ELEMENT_TOP], other[`ELEMENT_TOP-1:0] ^ {`ELEMENT_TOP{other[`ELEMENT_TOP]}}}))
 `else
-          if (result_first || $signed(lane) > $signed(best[j*8 +: 8]))
+          if (result_first || $signed(lane) > $signed(best[j*`ELEMENT_BITS +: `ELEMENT_BITS]))
 `endif
-            best[j*8 +: 8] = lane;
+            best[j*`ELEMENT_BITS +: `ELEMENT_BITS] = lane;
         end
         best_so_far[result_index] <= best;
-        put_data[LANES*8-1:0] <= best;
+        put_data[LANES*`ELEMENT_BITS-1:0] <= best;
       end
     end
   end
@@ -541,7 +545,7 @@ module baco_store_convert #(
     put_valid <= result_valid && !reset;
     if (result_valid) begin
       put_data <= result_bytes;
-      put_data[LANES*8-1:0] <= result_data;
+      put_data[LANES*`ELEMENT_BITS-1:0] <= result_data;
       put_meta <= result_meta;
     end
   end

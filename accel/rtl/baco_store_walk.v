@@ -58,9 +58,13 @@ module baco_store_walk #(
   localparam [COL_BITS-1:0] BLOCK_COLS = DIM[COL_BITS-1:0];
   localparam [ROW_BITS+7:0] BLOCK_WIDE = {{ROW_BITS{1'b0}}, BLOCK};
   localparam [ROW_BITS-1:0] BLOCK_ROWS = BLOCK_WIDE[ROW_BITS-1:0];
+`ifdef BACO_WIDE_ELEMENTS
+  localparam [ADDR_BITS-1:0] BLOCK_BYTES = {{(ADDR_BITS-9){1'b0}}, BLOCK, 1'b0};
+`else
   localparam [ADDR_BITS-1:0] BLOCK_BYTES = {{(ADDR_BITS-8){1'b0}}, BLOCK};
+`endif
   localparam [ADDR_BITS-1:0] BLOCK_BYTES_FULL = {{(ADDR_BITS-10){1'b0}}, BLOCK, 2'b00};
-  localparam [31:0] APART_VALUE = DIM * DIM;      // in the scratchpad, too, blocks lie DIM rows apart
+  localparam [31:0] APART_VALUE = DIM * `ROW_BYTES;      // in the scratchpad, too, blocks lie DIM rows apart
   localparam [ADDR_BITS-1:0] BLOCK_APART = {{(ADDR_BITS-32){1'b0}}, APART_VALUE};
   localparam [ROW_BITS-1:0] ONE_ROW = {{(ROW_BITS-1){1'b0}}, 1'b1};
 
@@ -95,7 +99,7 @@ module baco_store_walk #(
 
   assign item_row = row;
   assign item_addr = addr;
-  assign item_bytes = item_full ? {block_cols, 2'b00} : {2'b00, block_cols};
+  assign item_bytes = item_full ? {block_cols, 2'b00} : `BYTES(block_cols);
   assign item_zero = windowed && (image_row >= {3'd0, image_rows} || image_col >= {3'd0, image_cols});
   assign item_first = !windowed || (window_row == 2'd0 && window_col == 2'd0);
   assign item_emit = !windowed || (window_row_last && window_col_last);

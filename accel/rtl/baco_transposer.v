@@ -10,13 +10,13 @@ module baco_transposer #(
     input wire reset,
     input wire in_valid,
     output wire in_ready,
-    input wire [DIM*8-1:0] in_row,
+    input wire [DIM*`ELEMENT_BITS-1:0] in_row,
     output wire out_valid,
     input wire out_ready,
-    output reg [DIM*8-1:0] out_row,
+    output reg [DIM*`ELEMENT_BITS-1:0] out_row,
     output wire empty
 );
-  (* mem2reg *) reg [DIM*8-1:0] cells [0:DIM-1];
+  (* mem2reg *) reg [DIM*`ELEMENT_BITS-1:0] cells [0:DIM-1];
   reg upwards;                                 // the matrix inside will leave by rows at the top
   reg full;                                    // a whole matrix is inside
   reg entering;                                // this pass takes a new matrix in
@@ -36,7 +36,7 @@ module baco_transposer #(
   always @* begin
     out_row = cells[0];
     j = 0;
-    if (!upwards) for (j = 0; j < DIM; j = j + 1) out_row[j*8 +: 8] = cells[j][7:0];
+    if (!upwards) for (j = 0; j < DIM; j = j + 1) out_row[j*`ELEMENT_BITS +: `ELEMENT_BITS] = cells[j][`ELEMENT_TOP:0];
   end
 
   always @(posedge clock) begin
@@ -45,7 +45,7 @@ module baco_transposer #(
         for (i = 0; i < DIM - 1; i = i + 1) cells[i] <= cells[i+1];
         cells[DIM-1] <= in_row;
       end else begin
-        for (i = 0; i < DIM; i = i + 1) cells[i] <= {in_row[i*8 +: 8], cells[i][DIM*8-1:8]};
+        for (i = 0; i < DIM; i = i + 1) cells[i] <= {in_row[i*`ELEMENT_BITS +: `ELEMENT_BITS], cells[i][DIM*`ELEMENT_BITS-1:`ELEMENT_BITS]};
       end
       step <= step + 1'b1;
       started <= !last;

@@ -16,6 +16,7 @@ from baco.accel.dataflows import DATAFLOWS
 from baco.accel.input_format import INPUT_FORMATS
 from baco.accel.legality.document import verilog_constants
 from baco.accel.system import System
+from baco.accel.verilog.elements import of_width
 from baco.accel.verilog.source import instantiated_modules, kept_lines, resolve_conditionals, used_macros
 from baco.common.errors import InfeasibleError
 from baco.common.provenance import versions
@@ -45,7 +46,7 @@ _MAX_ROWS = 1 << 25
 def rtl_problems(accelerator: Accelerator) -> list[str]:
     """Why our RTL cannot be built for this configuration, one sentence a reason; empty when it can."""
     found = []
-    if accelerator.input_bits != 8:
+    if accelerator.input_format == "integer" and accelerator.input_bits != 8:
         found.append(f"input_bits must be 8, not {accelerator.input_bits}: the array multiplies int8")
     if accelerator.accumulator_bits != 32:
         found.append(f"accumulator_bits must be 32, not {accelerator.accumulator_bits}")
@@ -111,6 +112,11 @@ def rtl_features(accelerator: Accelerator) -> dict[str, bool]:
     return found
 
 
+def _conditions(accelerator: Accelerator) -> dict[str, bool]:
+    """What the sources' conditional directives ask for: parts, and whether elements have 16 bits."""
+    return rtl_features(accelerator) | {"BACO_WIDE_ELEMENTS": accelerator.input_bits == 16}
+
+
 def _macro_name(feature: str) -> str:
     return _MACRO_NAMES.get(feature, f"BACO_{feature.upper()}")
 
@@ -147,7 +153,7 @@ def verilog_origins(accelerator: Accelerator, sources: Path | None = None) -> li
     """
     check_rtl(accelerator)
     modules = module_texts(accelerator, sources)
-    features = rtl_features(accelerator)
+    features = _conditions(accelerator)
     found = [("", 0)] * (len(_head(accelerator, modules)))
     for name in modules:
         file = f"{name}.v"
@@ -204,6 +210,8 @@ def macro_definitions(accelerator: Accelerator, modules: dict[str, str]) -> dict
 def _banner(accelerator: Accelerator, modules: list[str]) -> list[str]:
     features = rtl_features(accelerator)
     on = [name.removeprefix("BACO_") for name, is_on in features.items() if is_on]
+    if accelerator.input_bits == 16:
+        on = [name.replace("FP8", "BF16") for name in on]
     off = [name.removeprefix("BACO_") for name, is_on in features.items() if not is_on]
     return [
         f"// Accelerator {accelerator.name}, configuration {accelerator.config_hash}",
@@ -218,14 +226,15 @@ def _banner(accelerator: Accelerator, modules: list[str]) -> list[str]:
 
 def module_texts(accelerator: Accelerator, sources: Path | None = None, bus: Bus = "rocc") -> dict[str, str]:
     """Resolved text of every module needed, the top first and each other one in the order of first use."""
-    features = rtl_features(accelerator)
+    features = _conditions(accelerator)
     found: dict[str, str] = {}
 
     def visit(name: str) -> None:
         if name in found:
             return
         file = f"{name}.v"
-        found[name] = resolve_conditionals(source_text(file, sources), features, file)
+        text = of_width(source_text(file, sources), accelerator.input_bits)
+        found[name] = resolve_conditionals(text, features, file)
         for child in instantiated_modules(found[name]):
             visit(child)
 

@@ -24,8 +24,9 @@ import numpy.typing as npt
 import yaml
 
 from baco.accel.config import Accelerator, Features
-from baco.accel.input_format import INPUT_FORMATS, InputFormat
-from baco.accel.structure_law import FLOATS, QUANTITIES, StructureLaw, terms
+from baco.accel.input_format import InputFormat
+from baco.accel.number_formats import FLOATS, FORMATS
+from baco.accel.structure_law import QUANTITIES, StructureLaw, terms
 from baco.accel.verilog.generate import rtl_problems, verilog
 from baco.accel.verilog.structure import ModuleStructure, Structure, structure
 from baco.accel.verilog.yosys import yosys_command
@@ -87,8 +88,9 @@ ADDITIONS = {
         (*_HELD_OUT, (8, 64, False)),
     ),
 }
-#: Formats of elements, fitted likewise: side, width of the bus, banks of the accumulator, whether stores scale.
-FORMAT_POINTS = (
+#: Formats of elements, fitted likewise: side, width of the bus, banks of the accumulator, whether stores scale, and, of formats of
+#: more than 8 bits, rows of a tile and banks of the scratchpad.
+FORMAT_POINTS: tuple[tuple[int, ...], ...] = (
     (2, 128, 2, True),
     (4, 128, 2, False),
     (4, 32, 4, False),
@@ -99,6 +101,12 @@ FORMAT_POINTS = (
     (8, 64, 2, True),
     (8, 32, 2, False),
 )
+WIDE_POINTS = (
+    (4, 128, 2, True, 2, 4),
+    (8, 128, 2, True, 4, 2),
+    (4, 64, 2, True, 4, 8),
+    (8, 64, 1, False, 2, 1),
+)
 FORMAT_TERMS = {
     form: tuple(
         name
@@ -107,7 +115,8 @@ FORMAT_TERMS = {
     )
     for form in FLOATS
 }
-FORMATS_HELD_OUT = ((16, 128, 2, True), (16, 32, 1, False), (4, 64, 4, True))
+FORMATS_HELD_OUT: tuple[tuple[int, ...], ...] = ((16, 128, 2, True), (16, 32, 1, False), (4, 64, 4, True))
+WIDE_HELD_OUT = ((8, 128, 2, False, 2, 8),)
 #: The other features: the law of all accelerators is fitted to them.
 FEATURES = tuple(name for name in Features.model_fields if name not in ADDITIONS)
 #: The module that scratchpad and accumulator are made of.
@@ -157,9 +166,10 @@ def _shifter_bits(one: ModuleStructure) -> int:
 
 def _accelerator(dim: int, **changes: Any) -> Accelerator:
     features = {name: changes.pop(name) for name in list(changes) if name in Features.model_fields}
+    wide = FORMATS[form].bits // 8 if (form := changes.get("input_format", "integer")) in FLOATS else 1
     return Accelerator(
         dim=dim,
-        scratchpad_kib=max(1, dim * ROWS // 1024),
+        scratchpad_kib=max(1, wide * dim * ROWS // 1024),
         accumulator_kib=max(1, dim * ROWS // 1024),
         features=Features(**features),
         **changes,
@@ -217,22 +227,27 @@ def additions(feature: str, points: Iterable[tuple[int, int, bool]]) -> list[Acc
     ]
 
 
-def formats(form: InputFormat, points: Iterable[tuple[int, int, int, bool]]) -> list[Accelerator]:
+def formats(form: InputFormat, points: Iterable[tuple[int, ...]]) -> list[Accelerator]:
     """Accelerators of integers and of a format, in turn."""
     kinds: tuple[InputFormat, ...] = ("integer", form)
-    return [
-        _accelerator(
-            dim,
-            dma_bits=bits,
-            accumulator_banks=banks,
-            dataflow="WS",
-            mvin_scale=False,
-            accumulator_scale=scaled,
-            input_format=kind,
-        )
-        for dim, bits, banks, scaled in points
-        for kind in kinds
-    ]
+    found = []
+    for dim, bits, banks, scaled, *rest in points:
+        tile_rows, scratchpad_banks = rest or (1, 4)
+        found += [
+            _accelerator(
+                dim,
+                dma_bits=bits,
+                accumulator_banks=banks,
+                dataflow="WS",
+                mvin_scale=False,
+                accumulator_scale=bool(scaled),
+                input_format=kind,
+                tile_rows=tile_rows,
+                scratchpad_banks=scratchpad_banks,
+            )
+            for kind in kinds
+        ]
+    return found
 
 
 def added(counts: list[ModuleCounts]) -> list[dict[str, float]]:
@@ -388,8 +403,10 @@ def _fit_additions(record: dict[str, Any], features: Iterable[str], jobs: int) -
                 (feature, one.terms, additions(feature, one.points), additions(feature, one.held_out))
             )
         else:
-            form = next(known for known in INPUT_FORMATS if known == feature)
-            seen, unseen = formats(form, FORMAT_POINTS), formats(form, FORMATS_HELD_OUT)
+            form = next(known for known in FLOATS if known == feature)
+            wide = FORMATS[form].bits > 8
+            seen = formats(form, FORMAT_POINTS + (WIDE_POINTS if wide else ()))
+            unseen = formats(form, FORMATS_HELD_OUT + (WIDE_HELD_OUT if wide else ()))
             parts.append((feature, FORMAT_TERMS[form], seen, unseen))
     counts, _ = _count_all([one for _, _, seen, unseen in parts for one in seen + unseen], jobs)
     for feature, names, seen, unseen in parts:

@@ -30,7 +30,7 @@ def check_layer_memory(layer: Layer) -> None:
     """Raises InfeasibleError, with the bytes of the tensors, for a layer that no program can hold."""
     results = layer.output_bits // 8
     tensors = {
-        "input": layer.input_extent,
+        "input": layer.input_extent * layer.element_bytes,
         "weights": layer.weight_bytes,
         "bias": 4 * layer.problem.groups * layer.problem.K if layer.bias else 0,
         "residual": layer.residual_extent if layer.residual_scale is not None else 0,
@@ -55,7 +55,7 @@ def layer_buffers(
 
     Elements of the output that the layer does not write are 0 at the start.
     """
-    out = np.dtype(np.int32 if layer.scale is None else np.int8)
+    out = np.dtype(f"int{layer.output_bits}")
     if layer.weight_bits == 4:
         tensors = {**tensors, "weight": packed_nibbles(tensors["weight"])}
     buffers = [

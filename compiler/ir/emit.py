@@ -151,6 +151,10 @@ class Emitter:
             return self.add(a, -b)
         return self._binary(arith.SubiOp, a, b)
 
+    def address(self, base: Number, size: int, *elements: Number) -> Number:
+        """Of what lies so many elements of `size` bytes behind `base`."""
+        return self.add(base, *(self.mul(one, size) for one in elements))
+
     def mul(self, *numbers: Number) -> Number:
         """Their product."""
         known = 1

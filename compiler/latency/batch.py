@@ -43,8 +43,9 @@ class LayerBatch:
             without.
         plain: 1 where neighbouring rows of pixels can become one long row (`Layer.plain`).
         input_pitch, weight_pitch, output_pitch: elements from one pixel (row of weights) to the next.
-        weight_size: bytes of a weight in main memory, 1, or 0.5 where two are a byte.
+        weight_size: bytes of a weight in main memory, those of an element, or 0.5 where two are a byte.
         real: 1 where elements are floating point (`Layer.real`), whose sums have one order.
+        element_size: bytes of an element, of input and results.
     """
 
     problem: ProblemBatch
@@ -68,6 +69,7 @@ class LayerBatch:
     output_pitch: Tensor
     weight_size: Tensor
     real: Tensor
+    element_size: Tensor
 
     @classmethod
     def of(cls, layers: Sequence[Layer], dtype: torch.dtype = torch.float64) -> LayerBatch:
@@ -110,8 +112,9 @@ def _numbers(layer: Layer) -> list[float]:
         layer.input.pitch,
         layer.weight.pitch,
         layer.output.pitch,
-        layer.weight_bits / 8,
+        layer.weight_bits / 8 * layer.element_bytes,
         layer.real,
+        layer.element_bytes,
     ]
 
 

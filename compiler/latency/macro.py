@@ -174,7 +174,7 @@ def _layer(layers: LayerBatch, bounds: dict[str, Tensor], rows: Tensor, columns:
         bounds["P"], problem.stride_h, problem.stride_w, problem.dilation_h, problem.dilation_w, layers.height,
         layers.width, layers.top, layers.left, layers.bias, layers.residual, layers.raw, layers.transposed,
         layers.pool_size, layers.pool_stride, layers.pool_padding, layers.input_pitch, layers.weight_pitch,
-        layers.output_pitch, layers.weight_size,
+        layers.output_pitch, layers.weight_size, layers.element_size,
     )  # fmt: skip
 
 

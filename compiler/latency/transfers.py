@@ -53,10 +53,16 @@ def transfers(t: BatchTiling, c: Commands, again: Tensor) -> Transfers:
     size = layer.weight_size
     weights = read(c.weight_spans, c.weight_bytes * size, layer.weight_pitch * size, weight_aligned * size)
     input_aligned = alignment(layer.input_pitch, t.block["C"])
-    inputs = read(c.input_spans, c.input_bytes, layer.input_pitch * t.column.step, input_aligned)
+    element = layer.element_size
+    inputs = read(
+        c.input_spans,
+        c.input_bytes * element,
+        layer.input_pitch * t.column.step * element,
+        input_aligned * element,
+    )
     tile_aligned = alignment(torch.minimum(t.tile["K"], t.dim), t.block["K"])
     out_aligned = torch.minimum(a.power(layer.output_pitch), tile_aligned)
-    size = torch.where(layer.raw > 0, 4.0, 1.0).to(c.visits.dtype)
+    size = torch.where(layer.raw > 0, 4.0, element).to(c.visits.dtype)
     results = written(c.result_spans, c.result_spans * c.result_columns * size, out_aligned * size)
     sum_rows, residual_rows = c.result_rows * again, c.result_rows * layer.residual
     sum_bytes = sum_rows * c.result_columns * 4

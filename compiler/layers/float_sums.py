@@ -1,6 +1,6 @@
 """Elements in floating point, as an array multiplies them and adds them up (`Accelerator.input_format`): to the bit, in numpy.
 
-Elements are codes of 8 bits (int8 arrays hold their bits), products exact, sums float32. A result is added up in one order, whatever
+Elements are codes (int8 or int16 arrays hold their bits), products float32, which is exact but for subnormal ones of bfloat16, and so are sums. A result is added up in one order, whatever
 the schedule: the bias if there is one, then blocks, one for every kernel row, kernel column and `rows` channels, in this order; the
 products of a block are added from 0 on one after the other in the order of channels, and their sum is added to what came before.
 Every addition is rounded once, to the nearest, ties to even.
@@ -42,23 +42,28 @@ class FloatSums:
         assert isinstance(found, FloatFormat)
         return found
 
+    @property
+    def wide(self) -> bool:
+        """Whether codes have more than 8 bits, and no scales: their numbers reach as far as sums."""
+        return self._format.bits > 8
+
     def numbers(self, codes: Array) -> Array:
-        """What int8 codes stand for, float32."""
-        table = self._format.decode(np.arange(256)).astype(np.float32)
-        return np.asarray(table[np.asarray(codes).astype(np.uint8)])
+        """What codes stand for, float32."""
+        return self._format.numbers(codes)
 
     def codes(self, sums: Array, relu: bool, scale: float) -> Array:
-        """int8 codes of float32 sums times a power of two, rounded once: saturated; subnormal sums count as 0, and with `relu` all
-        that has its sign set, but NaN, becomes 0."""
+        """Codes of float32 sums times a power of two, rounded once: saturated; where codes have 8 bits subnormal sums count as 0, and
+        with `relu` all that has its sign set, but NaN, becomes 0."""
         fraction, exponent = math.frexp(scale)
         if fraction != 0.5:
             raise InputError(f"results in {self.form} are scaled by powers of two, not by {scale:g}")
-        kept = np.where(np.abs(sums) < _TINY, np.copysign(np.float32(0), sums), sums)
+        lost = (np.abs(sums) < _TINY) & (self._format.bits == 8)
+        kept = np.where(lost, np.copysign(np.float32(0), sums), sums)
         if relu:
             kept = np.where(np.signbit(kept) & ~np.isnan(kept), np.float32(0), kept)
         with np.errstate(invalid="ignore"):
             scaled = np.ldexp(kept.astype(np.float64), exponent - 1)
-        return self._format.encode(scaled).astype(np.uint8).view(np.int8)
+        return self._format.codes(scaled)
 
     def added(self, before: Array | None, left: Array, right: Array) -> Array:
         """Sums [..., M, N], float32, with the blocks of left [..., M, K] times right [..., K, N], float32, added to them."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from baco.accel.input_format import InputFormat
+from baco.accel.number_formats import array_float
 from baco.common.errors import InputError
 from baco.common.shown import Shown
 from baco.common.units import tally
@@ -88,7 +89,7 @@ class Layer(Shown):
         input, weight, output: layouts; None for dense ones (NHWC, HWIO, groups in the channels; for products of
             several groups, whole matrices one after the other).
         weights_transposed: w is stored as K rows of C elements.
-        weight_bits: of a weight in main memory, 8, or 4: from -8 to 7, two a byte, the first in the low bits (`packed_nibbles`);
+        weight_bits: of an integer weight in main memory, 8, or 4: from -8 to 7, two a byte, the first in the low bits (`packed_nibbles`);
             pitch and distance of groups are even. The buffer then is of bytes.
         elements: `Accelerator.input_format` that it is for. Where it is floating point, elements are codes, and sums, the bias among them,
             bits of float32, which are added up, scaled by powers of two and rounded as `baco.compiler.layers.float_sums.FloatSums` has it
@@ -194,6 +195,12 @@ class Layer(Shown):
         return self.elements != "integer"
 
     @property
+    def element_bytes(self) -> int:
+        """Bytes of an element of input, weights and results that are no sums."""
+        form = array_float(self.elements)
+        return 1 if form is None else form.bits // 8
+
+    @property
     def size(self) -> tuple[int, int]:
         """Height and width of the stored image."""
         assert self.image is not None
@@ -246,8 +253,8 @@ class Layer(Shown):
 
     @property
     def output_bits(self) -> int:
-        """Of a stored output element: 8 requantised, 32 raw."""
-        return 32 if self.scale is None else 8
+        """Of a stored output element: those of an element, or 32 raw."""
+        return 32 if self.scale is None else 8 * self.element_bytes
 
     # extents in elements, from the tensor's first element to behind its last one
 
@@ -267,12 +274,17 @@ class Layer(Shown):
     @property
     def weight_bytes(self) -> int:
         """Of the weights' buffer."""
-        return -(-self.weight_extent * self.weight_bits // 8)
+        return -(-self.weight_extent * self._weight_bits // 8)
 
     @property
     def weight_steps(self) -> Layout:
         """From row to row and from group to group of the weights, in bytes."""
-        return Layout(self.weight.pitch * self.weight_bits // 8, self.weight.group * self.weight_bits // 8)
+        return Layout(self.weight.pitch * self._weight_bits // 8, self.weight.group * self._weight_bits // 8)
+
+    @property
+    def _weight_bits(self) -> int:
+        """Of a weight in main memory."""
+        return 8 * self.element_bytes if self.real else self.weight_bits
 
     @property
     def output_extent(self) -> int:

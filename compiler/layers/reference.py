@@ -62,7 +62,7 @@ def layer_result(layer: Layer, tensors: Mapping[str, Array], rows: int | None = 
     """The flat output tensor, int8, or int32 without a scale (of floating point: codes, or bits of float32); elements that the
     layer does not write are 0. `rows`: of the array, which floating point is added up by and which must be given for it."""
     p = layer.problem
-    out: Array = np.zeros(layer.output_extent, np.int32 if layer.scale is None else np.int8)
+    out: Array = np.zeros(layer.output_extent, f"int{layer.output_bits}")
     for group in range(p.groups):
         bias = tensors["bias"][group * p.K : (group + 1) * p.K] if layer.bias else None
         stored = _matrix(out, layer.output, group, layer.pixels_stored, p.K)
@@ -120,8 +120,8 @@ def _float_results(
 
 
 def ordered(codes: Array) -> Array:
-    """int8 that are larger where codes stand for larger numbers, -0 below 0; and the codes of such."""
-    return np.where(codes < 0, codes ^ np.int8(127), codes)
+    """Integers that are larger where codes, of as many bits, stand for larger numbers, -0 below 0; and the codes of such."""
+    return np.where(codes < 0, codes ^ codes.dtype.type(np.iinfo(codes.dtype).max), codes)
 
 
 def _factors(layer: Layer, tensors: Mapping[str, Array], group: int) -> Iterator[tuple[Array, Array]]:

@@ -23,7 +23,7 @@ from baco.compiler.ops.elements import Encoded
 from baco.compiler.ops.elementwise import Conversion, Map
 from baco.compiler.ops.operator import Dtype, IntegerOperator, IntegerTensor, Role
 from baco.compiler.ops.views import JoinedView, View, dense
-from baco.workloads.encoding import Encoding
+from baco.workloads.encoding import Encoding, FloatEncoding
 from baco.workloads.network import Network, Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter, Semantics
 from baco.workloads.views import Expand, Reshape, Slice, Step, Transpose, Unknown
@@ -164,6 +164,8 @@ class IntegerBuilder:
         zero = 0
         if encoding is not None:
             scale, zero = encoding.scale, encoding.zero
+        if isinstance(encoding, FloatEncoding) and encoding.bits == 16:
+            dtype = "int16"
         self.values[unique] = IntegerTensor(unique, tuple(shape), dtype, scale, role, zero, encoding)
         return dense(unique, shape)
 
@@ -296,9 +298,10 @@ class IntegerBuilder:
             given = self._given_constant(operand) if as_given else None
             return given or self.quantised(operand.name, self.parameters(operand))
         view = self.viewed(self.tensors[operand.name], operand.steps, op)
-        if dtype == "int8" and self.values[view.value].dtype == "float32":
+        own = self.values[view.value].dtype
+        if dtype == "int8" and own == "float32":
             return self._encoded(operand.name, view)
-        if dtype is None or self.values[view.value].dtype == dtype:
+        if dtype is None or own == dtype or (dtype, own) == ("int8", "int16"):
             return view if as_given or dtype != "int8" or not self.zero(view) else self._centred(view, op)
         return self._converted(operand.name, self._centred(view, op) if self.zero(view) else view, op, dtype)
 

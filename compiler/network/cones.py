@@ -51,12 +51,14 @@ def table_cones(b: IntegerBuilder, apart: Container[str] = ()) -> tuple[dict[str
     found: dict[str, Cone] = {}
     needed = {x.name for _, x in b.network.named_outputs}
     skipped = set()
+    # of codes of 16 bits there are no tables
+    bytes_ = b.quantiser.floats is None or not b.quantiser.floats.wide
     for op in reversed(b.network.operators):
         if op.name not in needed:
             skipped.add(op.name)
             continue
         read: Sequence[Operand] = semantics_of(op).operands
-        if semantics_of(op).function in ("unary", "binary") and op.name not in apart:
+        if semantics_of(op).function in ("unary", "binary") and op.name not in apart and bytes_:
             cone = _cone(b, operators, op)
             most = 2 if op.name in b.encodings and cone.axis is None else 1
             if 1 <= len(cone.sources) <= most and all(_is_whole(b, x) for x in cone.sources):

@@ -1,12 +1,13 @@
 """Networks on arrays of floating point: which tensors are codes, and convolutions and products of codes.
 
-* A tensor that a convolution or product reads is stored in codes of 8 bits, times a power of two of its own by which the largest
-  magnitude that was seen is just below the format's; so are trained weights and tables of embeddings. All that reads the tensor reads what is left of it.
+* A tensor that a convolution or product reads is stored in codes. Those of 8 bits are times a power of two of its own by which the largest
+  magnitude that was seen is just below the format's; those of bfloat16, which reaches as far as sums, are the numbers themselves. So are
+  trained weights and tables of embeddings. All that reads the tensor reads what is left of it.
 * A convolution or product adds up as `baco.compiler.layers.float_sums` says, from a float32 bias in units of the products. What
   follows and can be folded is (factors, ReLU, maxima over windows behind a ReLU). Codes are rounded from the sums at once, by the
   ratio of the powers of two; where nothing reads codes, or the ratio is none, sums are stored as they are and the host goes on.
 * An addition whose result is stored in codes reads codes, too, where both operands are tensors of its shape: the array adds them
-  (`baco.compiler.ops.elements.CodedSum`).
+  (`baco.compiler.ops.elements.CodedSum`), of codes of 8 bits.
 * All else is float32, by the host core: the operators of `given_floats`, which round to codes where the result is to be some.
 """
 
@@ -75,7 +76,7 @@ def float_encodings(
         if semantics_of(op).function == "embedding":
             found[op.name] = _encoding(floats, ranges[op.name])
     for op in reversed(network.operators):
-        if _sum_in_codes(op, found, readers):
+        if not floats.wide and _sum_in_codes(op, found, readers):
             for x in semantics_of(op).operands:
                 if isinstance(x, Tensor) and x.name not in indices:
                     found.setdefault(x.name, _encoding(floats, ranges[x.name]))
@@ -106,6 +107,8 @@ def _sum_in_codes(op: Operator, codes: Container[str], readers: Mapping[str, Seq
 def adds_codes(b: IntegerBuilder, op: Operator) -> bool:
     """Whether an operator is an addition of codes whose scales the array can multiply by."""
     reader = b.reader(op.name)
+    if _floats(b).wide:
+        return False
     if not _sum_in_codes(op, b.encodings, {op.name: [] if reader is None else [reader]}):
         return False
     operands = [b.encodings.get(x.name) for x in semantics_of(op).operands if isinstance(x, Tensor)]
@@ -140,7 +143,7 @@ def addition(b: IntegerBuilder, op: Operator) -> None:
 def _encoding(floats: FloatSums, largest: float) -> FloatEncoding:
     form = FORMATS[floats.form]
     assert isinstance(form, FloatFormat)
-    power = math.ceil(math.log2(largest / form.largest)) if largest else 0
+    power = math.ceil(math.log2(largest / form.largest)) if largest and not floats.wide else 0
     return FloatEncoding(math.ldexp(1.0, power), 0, -128, 127, floats.form)
 
 
@@ -284,7 +287,8 @@ def _results(
     if e.last.name in b.encodings:
         final = b.tensor(e.last.name, shape, order)
         ratio = unit * factor / b.scale(final)
-        if ratio > 0 and math.frexp(ratio)[0] == 0.5 and 2.0**-126 <= ratio <= 2.0**127:
+        tables = e.limit is None or not _floats(b).wide
+        if ratio > 0 and math.frexp(ratio)[0] == 0.5 and 2.0**-126 <= ratio <= 2.0**127 and tables:
             raw = final
             if e.limit is not None:
                 stored = b.order_like(final)

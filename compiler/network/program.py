@@ -172,7 +172,7 @@ def network_code(
 ) -> NetworkCode:
     """The module of a network; arguments and errors as those of `compile_network`."""
     _check_elements(network, accelerator)
-    if (accelerator.input_bits, accelerator.accumulator_bits) != (8, 32):
+    if not accelerator.common_elements:
         raise InfeasibleError(
             f"quantised networks have 8-bit elements and 32-bit sums, and {accelerator.name} has"
             f" {accelerator.input_bits}-bit and {accelerator.accumulator_bits}-bit ones"
@@ -293,7 +293,9 @@ def network_library(code: NetworkCode, accelerator: Accelerator, name: str) -> C
         sources=host_sources(code.lowered.sources),
         slack_bytes=slack_bytes(code.lowered, accelerator),
         notes=_seen_as(network, code.placement),
-        scales={buffer: (one.scale, one.zero) for buffer, one in stored.items() if one.dtype == "int8"},
+        scales={
+            buffer: (one.scale, one.zero) for buffer, one in stored.items() if one.dtype in ("int8", "int16")
+        },
     )
 
 

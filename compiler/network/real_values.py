@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder
-from baco.compiler.ops.elements import Decoded, RealFunction, RealPair
+from baco.compiler.ops.elements import Decoded, RealFunction, RealPair, Widened
 from baco.compiler.ops.views import View
 from baco.workloads.network import Operator
 from baco.workloads.semantics import Operand, Parameter
@@ -22,15 +22,19 @@ def real(b: IntegerBuilder, x: Operand, op: Operator) -> View:
     value = b.values[view.value]
     if value.dtype == "float32":
         return b.viewed(view, x.steps, op)
-    if value.dtype != "int8":
+    if value.dtype not in ("int8", "int16"):
         raise b.error(op, f"positions ('{x.name}') as real numbers between quantised ones are not supported")
     if x.name not in b.decoded:
         order = b.order_like(view)
         label = f"{x.name}.real"
         target = b.value(label, [view.shape[a] for a in order], 1.0, "float32")
         target = target.transposed(inverse_order(order))
-        numbers = b.encoding(view).real(np.arange(-128, 128))
-        b.emit(Decoded(b.name(label), (op.name,), target, view, real_constant(b, f"{label}.table", numbers)))
+        if value.dtype == "int16":
+            b.emit(Widened(b.name(label), (op.name,), target, view))
+        else:
+            numbers = b.encoding(view).real(np.arange(-128, 128))
+            table = real_constant(b, f"{label}.table", numbers)
+            b.emit(Decoded(b.name(label), (op.name,), target, view, table))
         b.decoded[x.name] = target
     return b.viewed(b.decoded[x.name], x.steps, op)
 

@@ -43,7 +43,7 @@ from baco.workloads.encoding import FloatEncoding
 
 #: Operands besides the result: a C function has as many arguments in registers beside its parameters.
 MOST_INPUTS = 6
-_TYPES = {"int8": "int8_t", "int32": "int32_t", "float32": "float"}
+_TYPES = {"int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "float32": "float"}
 #: What a function costs an element, by kinds of about the same time; all others are `simple`.
 _COSTS = {
     **dict.fromkeys(("div", "reciprocal"), "divisions"),
@@ -128,6 +128,25 @@ class Decoded(ElementOperator):
 
 
 @dataclass(frozen=True)
+class Widened(ElementOperator):
+    """output (float32) = the number of bfloat16 whose code is `input` (int16)."""
+
+    input: View
+
+    def compute(self, read: Read) -> Array:
+        """See the class."""
+        return FloatEncoding(1.0, 0, -128, 127, "bf16").real(read(self.input))
+
+    def accesses(self) -> Dependences:
+        """See `IntegerOperator`."""
+        return of_elements(self, "input")
+
+    def expression(self, names: Mapping[View, str], numbers: PassedNumbers) -> str:
+        """See `ElementOperator`."""
+        return f"widened({names[self.input]})"
+
+
+@dataclass(frozen=True)
 class Encoded(ElementOperator):
     """output (int8) = limited(rint(input / scale) + zero) to low...high, ties to even, the quotient one of float32; what is no
     number becomes `low`."""
@@ -171,14 +190,18 @@ class Encoded(ElementOperator):
 
 @dataclass(frozen=True)
 class Coded(ElementOperator):
-    """output (int8): code in the format `form` of 8 bits nearest to input / scale, a power of two, ties to even, saturated."""
+    """output (int8 or int16): code in the format `form` nearest to input / scale, a power of two, ties to even, saturated."""
 
     cost: ClassVar[str] = "encodings"
-    result: ClassVar[str] = "int8_t"
 
     input: View
     scale: float
     form: str
+
+    @property
+    def result(self) -> str:  # type: ignore[override]
+        """See `ElementOperator`."""
+        return f"int{FORMATS[self.form].bits}_t"
 
     def compute(self, read: Read) -> Array:
         """See the class."""
@@ -190,13 +213,16 @@ class Coded(ElementOperator):
 
     def expression(self, names: Mapping[View, str], numbers: PassedNumbers) -> str:
         """See `ElementOperator`."""
-        return _coded(f"{names[self.input]} * {numbers.real(1 / self.scale)}", self.form, numbers)
+        by = "" if self.scale == 1.0 and self.form == "bf16" else f" * {numbers.real(1 / self.scale)}"
+        return _coded(f"{names[self.input]}{by}", self.form, numbers)
 
 
 def _coded(number: str, name: str, numbers: PassedNumbers) -> str:
     """The code of a number in C, in the format of a name."""
     form = FORMATS[name]
     assert isinstance(form, FloatFormat)
+    if name == "bf16":
+        return f"narrowed({number})"
     largest, nan = (int(form.encode(np.array(x))) for x in (form.largest, np.nan))
     least = 128 - form.bias  # exponent of the least normal number, as float32 has it
     return f"coded({number}, {', '.join(map(numbers.whole, (form.fraction_bits, least, largest, nan)))})"

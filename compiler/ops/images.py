@@ -54,9 +54,10 @@ def largest(
     dilation: tuple[int, int],
     size: tuple[int, int],
 ) -> Array:
-    """int8 maxima of windows."""
-    y = np.full((x.shape[0], *size, x.shape[3]), -128, np.int8)
-    every = windows(x, kernel, stride, padding, dilation, size, -128)
+    """Maxima of windows, of integers of any width."""
+    least = int(np.iinfo(x.dtype).min)
+    y = np.full((x.shape[0], *size, x.shape[3]), least, x.dtype)
+    every = windows(x, kernel, stride, padding, dilation, size, least)
     for s, r in np.ndindex(kernel):
         np.maximum(y, every[:, :, :, s, r], out=y)
     return y

@@ -37,7 +37,7 @@ def within(index: Array, size: int) -> Array:
 class Embedding(IntegerOperator):
     """output[..., f] = table[i, f], i = indices[...] limited to the rows of the table.
 
-    `indices` int32 [...], negative ones count from the end before they are limited; `table` int8 [rows, features].
+    `indices` int32 [...], negative ones count from the end before they are limited; `table` int8 or int16 [rows, features].
     """
 
     indices: View
@@ -64,15 +64,17 @@ class Embedding(IntegerOperator):
         words = (*results.words(), features, from_step, target[-1], entries, row_step)
         rows = math.prod(shape)
         # indices are scattered: every row of the table comes anew, unless all of them stay in the cache
-        each = OperandWalk(0, (features,), (from_step,)).lines(0)
+        size = itemsize(values[self.output.value])
+        each = OperandWalk(0, (features,), (size * from_step,), size).lines(0)
         lines = each * (min(rows, entries) if entries * each <= SETS * WAYS // 2 else rows)
-        lines += line_misses([results.walk(1).over(features, target[-1])])
+        lines += line_misses([results.walk(1, size).over(features, target[-1])])
         lines += results.walk(0, 4).lines(0)
         dense = from_step == target[-1] == 1
         aligned = row_step % 8 == 0 and all(one % 8 == 0 for one in results.strides[1])
-        variant = "words" if dense and aligned else "bytes" if dense else "strided"
+        variant = "words" if dense and aligned else "bytes" if dense and size == 1 else "strided"
         work = HostWork(f"net_embed {variant}", counted(rows=rows, elements=rows * features), lines=lines)
-        return HostCall("net_embed", "lookup.c", words, (self.indices, self.table, self.output), work)
+        function = "net_embed" if size == 1 else "net_embed_wide"
+        return HostCall(function, "lookup.c", words, (self.indices, self.table, self.output), work)
 
 
 @dataclass(frozen=True)

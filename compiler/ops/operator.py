@@ -32,7 +32,7 @@ from baco.workloads.encoding import Encoding
 Array: TypeAlias = np.ndarray
 #: Elements of a view.
 Read: TypeAlias = Callable[[View], Array]
-Dtype = Literal["int8", "int32", "int64", "float32"]
+Dtype = Literal["int8", "int16", "int32", "int64", "float32"]
 Role = Literal["input", "constant", "intermediate", "output"]
 
 #: Operations for an element moved from which on an operator that reduces computes.

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from baco.accel.config import PARAMETERS, SETTINGS, Accelerator
 from baco.accel.dataflows import Dataflow, offered
-from baco.accel.input_format import InputFormat
+from baco.accel.input_format import INPUT_FORMATS, InputFormat
 from baco.common.yaml import Name
 from baco.exploration.space.constraints import Constraints
 
@@ -144,10 +144,12 @@ class SpaceFile(BaseModel):
         description="Units for non-linear functions: none; row_functions (softmax, layer norm, GELU and others on the way "
         "out of the array); both: the search chooses, by what whole programs cost. By default as base and fixed say.",
     )
-    input_formats: Annotated[list[InputFormat], Field(min_length=1, max_length=3)] | None = Field(
-        None,
-        description="Formats of elements; several: searched with accuracy as an objective, a study each, weight-stationary and without what "
-        "works on integers where elements are floating point. By default as base and fixed say.",
+    input_formats: Annotated[list[InputFormat], Field(min_length=1, max_length=len(INPUT_FORMATS))] | None = (
+        Field(
+            None,
+            description="Formats of elements; several: searched with accuracy as an objective, a study each, weight-stationary and without what "
+            "works on integers where elements are floating point. By default as base and fixed say.",
+        )
     )
     settings: Settings = Field(  # type: ignore[valid-type]
         default_factory=Settings,

@@ -17,7 +17,6 @@ from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError
 from baco.compiler.analysis.traffic import bytes_per_cycle, channel_bytes_per_cycle
 from baco.compiler.host_core import LINE_BYTES
-from baco.compiler.layers.float_sums import float_sums
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.lowered import LoweredNetwork
 from baco.compiler.network.lowering import lower_network, lower_on_host
@@ -101,7 +100,7 @@ def lower_for(network: QuantisedNetwork, machine: Accelerator, *, accelerator: b
     schedule, groups, combinations = default_choices(machine)
     if not accelerator:
         return lower_on_host(network, machine, schedule)
-    if float_sums(machine) is None and (machine.input_bits, machine.accumulator_bits) != (8, 32):
+    if not machine.common_elements:
         raise InfeasibleError(f"quantised networks have 8-bit elements, and {machine.name} has others")
     return lower_network(network, machine, schedule, groups, combinations)
 

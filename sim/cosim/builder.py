@@ -77,6 +77,7 @@ class StreamBuilder:
         self.accelerator = accelerator
         self.features = accelerator.features
         self.dim = accelerator.dim
+        self.element = accelerator.element_bytes
         self.ws, self.os = "WS" in accelerator.dataflows, "OS" in accelerator.dataflows
         self.sp_rows, self.acc_rows = accelerator.scratchpad_rows, accelerator.accumulator_rows
         self.items: list[Item] = []

@@ -72,7 +72,7 @@ def draw_tile(r: random.Random, accelerator: Accelerator, longest: int = 0) -> C
 
     `longest`: one size or distance is anything up to it, and the others are small.
     """
-    dim, f = accelerator.dim, accelerator.features
+    dim, f, element = accelerator.dim, accelerator.features, accelerator.element_bytes
     kind = r.choice(_KINDS)
     if (kind in _TRAINING and not f.training_convs) or (kind == "depthwise" and not f.depthwise_convs):
         return None
@@ -114,14 +114,19 @@ def draw_tile(r: random.Random, accelerator: Accelerator, longest: int = 0) -> C
         trans_weight_0132=int(kind == "weight_0132"),
         trans_input_3120=input_3120,
         depthwise=int(kind == "depthwise"),
-        store_stride=batch * out_channels if output_1203 else out_stride,
-        input_bytes=batch * in_row_dim * in_col_dim * in_stride * (ichs if input_3120 else 1) + dim,
-        weight_bytes=kernel * kernel * max(in_channels, ichs) * max(weight_stride, out_channels) + 4 * dim,
-        output_bytes=batch
-        * (out_row_dim + pool["pool_out_row_dim"])
-        * (out_col_dim + pool["pool_out_col_dim"])
-        * max(out_stride, out_channels)
-        + ochs,
+        store_stride=(batch * out_channels if output_1203 else out_stride) * element,
+        input_bytes=(batch * in_row_dim * in_col_dim * in_stride * (ichs if input_3120 else 1) + dim)
+        * element,
+        weight_bytes=(kernel * kernel * max(in_channels, ichs) * max(weight_stride, out_channels) + 4 * dim)
+        * element,
+        output_bytes=(
+            batch
+            * (out_row_dim + pool["pool_out_row_dim"])
+            * (out_col_dim + pool["pool_out_col_dim"])
+            * max(out_stride, out_channels)
+            + ochs
+        )
+        * element,
     )
 
 

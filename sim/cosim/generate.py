@@ -57,7 +57,7 @@ class Generator(StoreGenerator):
         number = r.randrange(3)
         state = self.ld[number]
         accumulator = r.random() < 0.4 and state.repeats == 1
-        size = 4 if accumulator and not state.shrink else 1
+        size = 4 if accumulator and not state.shrink else self.element
         rows = self.size(dim)
         if state.repeats > 1:
             if state.repeats > dim:
@@ -225,7 +225,7 @@ class Generator(StoreGenerator):
         self.config_st()
         wide = max(64, self.accelerator.dma_max_bytes, 4 * dim)
         for accumulator, rows in ((False, self.sp_rows), (True, self.acc_rows)):
-            blocks = wide // (dim * (4 if accumulator else 1))
+            blocks = wide // (dim * (4 if accumulator else self.element))
             self.emit(
                 "CONFIG_LD",
                 state=0,

@@ -69,13 +69,13 @@ class _Chance:
         self.dim = dim = accelerator.dim
         rows = accelerator.scratchpad_rows
         acc_rows = accelerator.accumulator_rows
-        blocks = max(1, accelerator.dma_max_bytes // dim)
+        blocks = max(1, accelerator.dma_max_bytes // (dim * accelerator.element_bytes))
         numbers = {0, 1, 2, 3, dim, 2 * dim, rows, rows // 2, rows // 2 // dim, acc_rows, acc_rows // 2}
         numbers |= {acc_rows // 2 // dim, blocks, blocks * dim, 64, 128, 255, 256, 4 * dim, 1 << 15, 1 << 16}
         numbers |= {rows // dim, accelerator.dma_max_bytes, accelerator.dma_max_bytes // 4}
         self.numbers = sorted({max(0, number + step) for number in numbers for step in (-1, 0, 1)})
         # behind the stream's memory the local ones are stored (sim/cpp/cosim.h), whole or at several scales
-        local = rows * dim + acc_rows * dim * 4
+        local = rows * dim * accelerator.element_bytes + acc_rows * dim * 4
         self.ends = (base, base + MEMORY_BYTES, base + MEMORY_BYTES + local)
         row_bits = max(rows - 1, acc_rows - 1, 1).bit_length()
         self.rows = [0, 1, rows - dim, rows - 1, rows, rows // 2, acc_rows - dim, acc_rows - 1, acc_rows]

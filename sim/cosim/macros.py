@@ -74,7 +74,7 @@ class MacroGenerator(Generator):
 
     def loop_ws(self) -> None:
         """Products of one shape, one to three, that may accumulate on each other."""
-        r, dim, f = self.random, self.dim, self.features
+        r, dim, f, element = self.random, self.dim, self.features, self.element
         blocks = self._blocks()
         if blocks is None:
             return
@@ -86,20 +86,20 @@ class MacroGenerator(Generator):
         low_d = r.getrandbits(1)
         a_pitch, b_pitch = (m if a_t else depth) + r.randrange(9), (depth if b_t else n) + r.randrange(9)
         d_pitch, c_pitch = r.choice((0, n, n + r.randrange(9))), n + r.randrange(9)
-        d_extent, c_extent = (m * d_pitch + n) * 4, (m * c_pitch + n) * (4 if full else 1)
+        d_extent, c_extent = (m * d_pitch + n) * 4, (m * c_pitch + n) * (4 if full else element)
         # the last block of B is fetched whole
         a_extent, b_extent = (
-            (depth if a_t else m) * a_pitch + dim,
-            (k * dim + dim) * max(b_pitch, 1) + j * dim * b_pitch,
+            ((depth if a_t else m) * a_pitch + dim) * element,
+            ((k * dim + dim) * max(b_pitch, 1) + j * dim * b_pitch) * element,
         )
         if max(a_extent, b_extent, c_extent, d_extent) >= REGION_BYTES:
             return
         self._enter("product")
         self.write_config_ex(True, (a_t, b_t), 1, 1, activation=r.getrandbits(1))
-        self._load_state(0, a_pitch)
-        self._load_state(1, b_pitch)
-        self._load_state(2, d_pitch * (1 if low_d else 4), low_d)
-        self.write_results(c_pitch * (4 if full else 1))
+        self._load_state(0, a_pitch * element)
+        self._load_state(1, b_pitch * element)
+        self._load_state(2, d_pitch * (element if low_d else 4), low_d)
+        self.write_results(c_pitch * (4 if full else element))
         a, b = self.source(a_extent), self.source(b_extent)
         for _ in range(r.randint(1, 3)):
             to_scratchpad = int(f.read_small_width and r.random() < 0.15 and i * j * dim <= self.sp_rows)
@@ -153,7 +153,7 @@ class MacroGenerator(Generator):
 
     def resadd(self) -> None:
         """C = A + B element by element, one to three tiles."""
-        r, dim, f = self.random, self.dim, self.features
+        r, dim, f, element = self.random, self.dim, self.features, self.element
         blocks = self._blocks()
         if blocks is None:
             return
@@ -162,13 +162,17 @@ class MacroGenerator(Generator):
         m, n = i * dim - pad_i, j * dim - pad_j
         a_pitch, b_pitch, c_pitch = (n + r.randrange(9) for _ in range(3))
         full = int(not f.read_small_width or (f.read_full_width and r.random() < 0.3))
-        extents = (m * a_pitch + n, (i * dim) * b_pitch + n, (m * c_pitch + n) * (4 if full else 1))
+        extents = (
+            (m * a_pitch + n) * element,
+            (i * dim * b_pitch + n) * element,
+            (m * c_pitch + n) * (4 if full else element),
+        )
         if max(extents) >= REGION_BYTES:
             return
         self._enter("resadd")
-        self._load_state(0, a_pitch, shrink=1)
-        self._load_state(1, b_pitch, shrink=1)
-        self.write_results(c_pitch * (4 if full else 1))
+        self._load_state(0, a_pitch * element, shrink=1)
+        self._load_state(1, b_pitch * element, shrink=1)
+        self.write_results(c_pitch * (4 if full else element))
         for _ in range(r.randint(1, 3)):
             self.emit("LOOP_WS_CONFIG_BOUNDS", pad_i=pad_i, pad_j=pad_j, i=i, j=j, k=0)
             self.emit("LOOP_WS_CONFIG_ADDRS_AB", a=self.source(extents[0]), b=self.source(extents[1]))

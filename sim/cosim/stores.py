@@ -183,7 +183,7 @@ class StoreGenerator(StreamBuilder):
             first = min(first, self.acc_rows - self.parameters - reach)
             if first < 0:
                 return
-        extent = self.st.stride * (rows - 1) + cols
+        extent = self.st.stride * (rows - 1) + cols * self.element
         if first is not None and extent < REGION_BYTES:
             local = first | (ACCUMULATOR if accumulator else 0)
             self.emit("MVOUT", address=self.target(extent), local=local, cols=cols, rows=rows)
@@ -202,7 +202,11 @@ class StoreGenerator(StreamBuilder):
         if accumulator and f.normalizations and st.mode == "rows" and self.function < 2 and r.random() < 0.6:
             norm, full = r.randrange(1, 8), False
         rows = self.size(dim)
-        most = 1 if full or st.mode != "rows" else max(64, self.accelerator.dma_max_bytes, 4 * dim) // dim
+        most = (
+            1
+            if full or st.mode != "rows"
+            else max(64, self.accelerator.dma_max_bytes, 4 * dim) // (dim * self.element)
+        )
         blocks = self.size(most) if r.random() < 0.5 else 1
         if blocks == 1 and st.mode == "rows" and norm == 0 and self.chance(0.2):
             rows = r.randint(1, 255)
@@ -210,7 +214,7 @@ class StoreGenerator(StreamBuilder):
         reach = rows + (blocks - 1) * dim if st.mode == "rows" else st.rows
         first = self.row(accumulator, reach)
         pixels = rows if st.mode == "rows" else st.pixels
-        extent = st.stride * (pixels - 1) + cols * (4 if full else 1)
+        extent = st.stride * (pixels - 1) + cols * (4 if full else self.element)
         if first is None or extent >= REGION_BYTES:
             return
         flags = (ACCUMULATOR if accumulator else 0) | (READ_FULL if full else 0) | norm << 26

@@ -7,6 +7,7 @@ namespace baco {
 Activity::Activity(const Config& config)
     : config_(config),
       dim_(static_cast<uint64_t>(config.dim)),
+      element_bytes_(static_cast<uint64_t>(config.element_bytes())),
       row_bits_(local_row_bits(config)),
       weight_stationary_(!config.os) {}
 
@@ -79,8 +80,8 @@ void Activity::configure(uint64_t rs1, uint64_t rs2) {
 void Activity::load(const Load& state, uint64_t rs1, uint64_t rs2) {
   const LocalAddress to = LocalAddress::decode(static_cast<uint32_t>(rs2), row_bits_);
   const uint64_t cols = bits(rs2, 47, 32), rows = bits(rs2, 63, 48), blocks = (cols + dim_ - 1) / dim_;
-  const uint64_t size = to.accumulator && !state.shrink ? 4 : 1;
-  if (rs1 != 0) counts_.dram_read_bytes += (state.stride == 0 ? 1 : rows) * (state.packed && size == 1 ? (cols + 1) / 2 : cols * size);
+  const uint64_t size = to.accumulator && !state.shrink ? 4 : element_bytes_;
+  if (rs1 != 0) counts_.dram_read_bytes += (state.stride == 0 ? 1 : rows) * (state.packed && size != 4 ? (cols + 1) / 2 : cols * size);
   if (to.accumulator) {
     counts_.accumulator_write_words += rows * blocks * dim_;
     if (to.accumulate) counts_.accumulator_read_words += rows * blocks * dim_;
@@ -97,11 +98,14 @@ void Activity::load(const Load& state, uint64_t rs1, uint64_t rs2) {
         writes += std::min<uint64_t>(state.repeats, row - (row >= half ? half : 0) + 1);
       }
   }
-  counts_.scratchpad_write_bytes += writes * dim_;
+  counts_.scratchpad_write_bytes += writes * dim_ * element_bytes_;
 }
 
 void Activity::read_rows(const LocalAddress& from, uint64_t rows) {
-  (from.accumulator ? counts_.accumulator_read_words : counts_.scratchpad_read_bytes) += rows * dim_;
+  if (from.accumulator)
+    counts_.accumulator_read_words += rows * dim_;
+  else
+    counts_.scratchpad_read_bytes += rows * dim_ * element_bytes_;
 }
 
 uint64_t Activity::pooled_reads() const {
@@ -119,7 +123,7 @@ uint64_t Activity::pooled_reads() const {
 
 void Activity::store(uint64_t rs2) {
   const LocalAddress from = LocalAddress::decode(static_cast<uint32_t>(rs2), row_bits_);
-  const uint64_t cols = bits(rs2, 47, 32), size = from.accumulator && from.read_full ? 4 : 1;
+  const uint64_t cols = bits(rs2, 47, 32), size = from.accumulator && from.read_full ? 4 : element_bytes_;
   uint64_t rows = bits(rs2, 63, 48), reads = rows * ((cols + dim_ - 1) / dim_);
   if (store_.pooled) {
     rows = store_.porows * store_.pocols;
@@ -130,7 +134,7 @@ void Activity::store(uint64_t rs2) {
   normalise(from, reads * dim_);
   if (from.makes_statistics(config_)) return read_rows(from, reads);
   counts_.dram_write_bytes += rows * cols * size;
-  if (size == 1) reads *= apply_function(reads);
+  if (size != 4) reads *= apply_function(reads);
   read_rows(from, reads);
 }
 
@@ -167,7 +171,7 @@ void Activity::copy(uint64_t rs2) {
   const uint64_t rows = bits(rs2, 63, 48) * ((bits(rs2, 47, 32) + dim_ - 1) / dim_);
   normalise(from, rows * dim_);
   read_rows(from, rows * apply_function(rows));
-  counts_.scratchpad_write_bytes += rows * dim_;
+  counts_.scratchpad_write_bytes += rows * dim_ * element_bytes_;
 }
 
 void Activity::compute(bool preloaded, uint64_t rs1, uint64_t rs2) {
@@ -212,12 +216,12 @@ void Activity::compute(bool preloaded, uint64_t rs1, uint64_t rs2) {
     rows += moves;
     counts_.stationary_words += moves * dim_;
   }
-  counts_.scratchpad_read_bytes += rows * dim_;
+  counts_.scratchpad_read_bytes += rows * dim_ * element_bytes_;
 
   if (!keeps) return;
   const uint64_t written = static_cast<uint64_t>(result_.rows) * dim_;
   if (!result_.at.accumulator) {
-    counts_.scratchpad_write_bytes += written;
+    counts_.scratchpad_write_bytes += written * element_bytes_;
     return;
   }
   counts_.accumulator_write_words += written;

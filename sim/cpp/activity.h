@@ -67,7 +67,7 @@ class Activity {
   }
 
   const Config config_;
-  const uint64_t dim_;
+  const uint64_t dim_, element_bytes_;
   const int row_bits_;
   std::array<Load, 3> loads_;
   Store store_;

@@ -11,12 +11,12 @@ struct Config {
   int dim = 16;
   int tile_rows = 1;
   bool ws = true, os = true;           // dataflows built
-  int scratchpad_rows = 16384;         // rows of dim int8 elements
+  int scratchpad_rows = 16384;         // rows of dim elements
   int scratchpad_banks = 4;
   int accumulator_rows = 1024;         // rows of dim int32 elements
   int accumulator_banks = 2;
   int partial_sum_bits = 32;
-  int input_format = 0;                // of elements: 0 integers, 1 fp8-e4m3, 2 fp8-e5m2, both with float32 sums
+  int input_format = 0;                // of elements: 0 integers, 1 fp8-e4m3, 2 fp8-e5m2, 3 bf16, all with float32 sums
   int dma_bits = 128;
   int dma_max_bytes = 64;
   int dma_requests = 16;
@@ -27,6 +27,8 @@ struct Config {
   bool max_pool = true, activations = true, normalizations = false, mvin_scale = true, mvin_scale_acc = false;
   bool accumulator_scale = true, read_small_width = true, read_full_width = true, preload_d = true;
   bool write_to_scratchpad = true, row_functions = false, requantization = false, packed_weights = false;
+
+  int element_bytes() const { return input_format == 3 ? 2 : 1; }  // in the scratchpad
 
   // Throws std::runtime_error for an unreadable file, an unknown name or a bad value, and for units of a system.
   static Config read(const std::string& path);

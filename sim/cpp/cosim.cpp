@@ -47,7 +47,7 @@ struct Image {
 
 std::vector<Image> images(const Config& config, uint64_t address) {
   constexpr uint32_t accumulator = 1u << 31, raw = 1u << 29;
-  std::vector<Image> found{{"scratchpad", 0, kOne, config.scratchpad_rows, 1}};
+  std::vector<Image> found{{"scratchpad", 0, kOne, config.scratchpad_rows, config.element_bytes()}};
   if (config.read_full_width) {
     found.push_back({"accumulator", accumulator | raw, kOne, config.accumulator_rows, 4});
   } else if (config.read_small_width) {
@@ -55,7 +55,7 @@ std::vector<Image> images(const Config& config, uint64_t address) {
       if (scale != kOne && !config.accumulator_scale) break;
       char place[32];
       std::snprintf(place, sizeof place, "scaled:%08x", scale);
-      found.push_back({place, accumulator, scale, config.accumulator_rows, 1});
+      found.push_back({place, accumulator, scale, config.accumulator_rows, config.element_bytes()});
     }
   }
   for (Image& image : found) {

@@ -30,6 +30,7 @@ FunctionalDevice::FunctionalDevice(const Config& config, Memory& memory)
       memory_(memory),
       dim_(config.dim),
       row_bits_(local_row_bits(config)),
+      element_bytes_(static_cast<size_t>(config.element_bytes())),
       floats_(config.input_format),
       legality_(config) {
   if (dim_ < 2 || dim_ > 128) throw std::runtime_error("the functional model needs a dim of 2 to 128");
@@ -39,7 +40,7 @@ FunctionalDevice::FunctionalDevice(const Config& config, Memory& memory)
 
 void FunctionalDevice::reset() {
   size_t square = static_cast<size_t>(dim_) * dim_;
-  scratchpad_.assign(static_cast<size_t>(config_.scratchpad_rows) * dim_, 0);
+  scratchpad_.assign(static_cast<size_t>(config_.scratchpad_rows) * dim_ * element_bytes_, 0);
   accumulator_.assign(static_cast<size_t>(config_.accumulator_rows) * dim_, 0);
   legality_ = Legality(config_);
   ex_ = {};

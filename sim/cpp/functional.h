@@ -46,7 +46,7 @@ class FunctionalDevice : public Device {
   // Power-on state, local memories zeroed. The observer stays.
   void reset();
 
-  std::vector<uint8_t>& scratchpad() { return scratchpad_; }     // [row][dim] int8
+  std::vector<uint8_t>& scratchpad() { return scratchpad_; }     // [row][dim] elements
   std::vector<int32_t>& accumulator() { return accumulator_; }  // [row][dim]
   const FunctionalStatistics& statistics() const { return statistics_; }
   // Called for every command after unrolling, before it executes (command logs, comparisons of unrollers).
@@ -134,8 +134,11 @@ class FunctionalDevice : public Device {
   void mvout_scratchpad(uint64_t rs1, uint64_t rs2);
   // Normaliser command of an accumulator row of a store, into the statistics.
   void take_statistics(NormCommand command, uint32_t row, int cols);
-  // cols int8 elements of a local row as a store sends them: copied, or activated, scaled and limited.
+  // cols elements of a local row, of element_bytes_ each, as a store sends them: copied, or activated, scaled and limited.
   void narrow_row(bool from_accumulator, uint32_t row, int column, int cols, int8_t* out) const;
+  // The same of one element in memory: its code, and code put there.
+  unsigned code_at(const void* elements, size_t index) const;
+  void put_code(void* elements, size_t index, unsigned code) const;
   uint8_t* main_memory(uint64_t address, uint64_t bytes, bool write);
 
   void preload(uint64_t rs1, uint64_t rs2);
@@ -161,6 +164,7 @@ class FunctionalDevice : public Device {
   const Config config_;
   Memory& memory_;
   const int dim_, row_bits_;
+  const size_t element_bytes_;
   const FloatElements floats_;  // where elements are no integers
   Legality legality_;
 

@@ -5,10 +5,15 @@
 
 namespace baco {
 
+namespace {
+uint64_t number(int x) { return static_cast<uint64_t>(x); }
+}  // namespace
+
 // One run, decoded. Images are NHWC, weights (kernel row, kernel column, input channel, output channel).
 // `whole` sizes belong to the layer, the others to this tile.
 struct FunctionalDevice::LoopConv {
-  int dim, width, acc_width;  // width: blocks of one int8 load, acc_width: of one int32 load
+  int dim, width, acc_width;  // width: blocks of one load of elements, acc_width: of one of sums
+  int bytes;                  // of an element
   int whole_batches, whole_in_rows, whole_in_cols, whole_in_channels, whole_out_rows, whole_out_cols;
   int whole_out_channels, whole_kernel, whole_pooled_rows, whole_pooled_cols;
   int stride, dilation, batches, porows, pocols, krows, kcols, ichs, ochs, orows, ocols;
@@ -49,12 +54,11 @@ struct FunctionalDevice::LoopConv {
            static_cast<uint32_t>((och / dim) * output_block() + (b * orows + orow) * ocols + ocol);
   }
   // Offsets wrap at 32 bits as in the hardware.
-  static uint64_t address(uint64_t base, uint64_t elements) { return base + static_cast<uint32_t>(elements); }
+  static uint64_t address(uint64_t base, uint64_t offset) { return base + static_cast<uint32_t>(offset); }
+  uint64_t element(uint64_t base, uint64_t index) const { return address(base, index * number(bytes)); }
 };
 
 namespace {
-
-uint64_t number(int x) { return static_cast<uint64_t>(x); }
 
 uint64_t load_config(int id, int block_stride, int pixel_repeats) {
   return 1 | number(id) << 3 | (number(pixel_repeats) & 0xff) << 8 | (number(block_stride) & 0xffff) << 16 |
@@ -68,7 +72,8 @@ bool FunctionalDevice::loop_conv(uint64_t rs1, uint64_t rs2) {
   auto second = [&](int n, int high, int low) { return static_cast<int>(bits(conv_.rs2[n - 1], high, low)); };
   LoopConv l{};
   l.dim = dim_;
-  l.width = std::max(1, config_.dma_max_bytes / dim_);
+  l.bytes = config_.element_bytes();
+  l.width = std::max(1, config_.dma_max_bytes / (dim_ * l.bytes));
   l.acc_width = std::max(1, config_.dma_max_bytes / (4 * dim_));
   l.whole_out_channels = first(1, 63, 48);
   l.whole_in_channels = first(1, 47, 32);
@@ -169,7 +174,7 @@ bool FunctionalDevice::loop_conv_weights(const LoopConv& l) {
   else if (l.trans_weight_0132)
     stride = number(l.whole_in_channels);
   const int halved = l.weights_packed;
-  if (!issue(kConfig, load_config(1, l.weight_block(), 1) | number(halved) << 5, stride >> halved)) return false;
+  if (!issue(kConfig, load_config(1, l.weight_block(), 1) | number(halved) << 5, static_cast<uint32_t>(stride * number(l.bytes)) >> halved)) return false;
   int och_step = l.trans_weight_0132 ? l.dim : l.width * l.dim, ich_step = l.trans_weight_0132 ? l.width * l.dim : l.dim;
   for (int och = 0; och < l.ochs; och += och_step)
     for (int kr = 0; kr < l.krows; ++kr)
@@ -187,7 +192,7 @@ bool FunctionalDevice::loop_conv_weights(const LoopConv& l) {
           int ichs = std::min(ich_step, l.ichs - ich), ochs = std::min(och_step, l.ochs - och);
           uint64_t target = l.trans_weight_0132 ? encode_operand(l.weight_at(kr, kc, ich, och), ochs, ichs)
                                                 : encode_operand(l.weight_at(kr, kc, ich, och), ichs, ochs);
-          if (!issue(kMvin2, l.weights + (static_cast<uint32_t>(element) >> halved), target)) return false;
+          if (!issue(kMvin2, l.weights + (static_cast<uint32_t>(element * number(l.bytes)) >> halved), target)) return false;
         }
   return true;
 }
@@ -195,7 +200,7 @@ bool FunctionalDevice::loop_conv_weights(const LoopConv& l) {
 bool FunctionalDevice::loop_conv_input(const LoopConv& l) {
   if (l.input == 0) return true;
   uint64_t stride = (l.trans_input_3120 ? number(l.whole_batches) : l.in_stride) << (l.downsample ? 1 : 0);
-  if (!issue(kConfig, load_config(0, l.input_block(), l.pixels), stride)) return false;
+  if (!issue(kConfig, load_config(0, l.input_block(), l.pixels), stride * number(l.bytes))) return false;
   int top = l.undilated(l.upad), bottom = l.undilated(l.dpad), left = l.undilated(l.lpad), right = l.undilated(l.rpad);
   int b_step = l.trans_input_3120 ? l.width * l.dim : 1, ich_step = l.trans_input_3120 ? 1 : l.width * l.dim;
   for (int b = 0; b < l.batches; b += b_step)
@@ -221,7 +226,7 @@ bool FunctionalDevice::loop_conv_input(const LoopConv& l) {
                       number(ich);
           int cols = l.trans_input_3120 ? std::min(b_step, l.batches - b) : std::min(ich_step, l.ichs - ich);
           uint64_t target = encode_operand(l.input_at(b, r + top, c + left, ich), l.down(run), cols);
-          if (!issue(kMvin, inside ? LoopConv::address(l.input, element) : 0, target)) return false;
+          if (!issue(kMvin, inside ? l.element(l.input, element) : 0, target)) return false;
         }
       }
     }
@@ -290,7 +295,7 @@ bool FunctionalDevice::loop_conv_store(const LoopConv& l) {
                         number(och);
             uint64_t source = encode_operand(kFlagAccumulator | l.output_at(b, orow, ocol, och),
                                              std::min(l.dim, l.ocols - ocol), std::min(l.dim, l.ochs - och));
-            if (!issue(kMvout, LoopConv::address(l.output, element), source)) return false;
+            if (!issue(kMvout, l.element(l.output, element), source)) return false;
           }
     return true;
   }
@@ -300,15 +305,15 @@ bool FunctionalDevice::loop_conv_store(const LoopConv& l) {
                   (number(l.whole_pooled_cols) & 0xff) << 24 | (number(l.porows) & 0xff) << 32 |
                   (number(l.pocols) & 0xff) << 40 | (number(l.orows) & 0xff) << 48 | (number(l.ocols) & 0xff) << 56;
   uint64_t keep_scale = uint64_t{0xffffffff} << 32;
-  if (!issue(kConfig, pool, keep_scale | l.out_stride)) return false;
+  if (!issue(kConfig, pool, keep_scale | l.out_stride * number(l.bytes))) return false;
   for (int b = 0; b < l.batches; ++b)
     for (int och = 0; och < l.ochs; och += l.dim) {
       uint64_t element =
           number(b) * number(l.whole_pooled_rows) * number(l.whole_pooled_cols) * l.out_stride + number(och);
       uint64_t source = encode_operand(kFlagAccumulator | l.output_at(b, 0, 0, och), 1, std::min(l.dim, l.ochs - och));
-      if (!issue(kMvout, LoopConv::address(l.output, element), source)) return false;
+      if (!issue(kMvout, l.element(l.output, element), source)) return false;
     }
-  return issue(kConfig, base, keep_scale | l.out_stride);
+  return issue(kConfig, base, keep_scale | l.out_stride * number(l.bytes));
 }
 
 }  // namespace baco

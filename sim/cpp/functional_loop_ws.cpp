@@ -18,7 +18,8 @@ struct FunctionalDevice::LoopWs {
   // first of an addition's operands is an accumulator row.
   uint32_t a_load, b_load_end, a_compute, b_compute_end;
   uint32_t d_row, compute_row, store_row;  // accumulator rows of C as each phase sees it
-  int width, acc_width;                 // blocks of one int8 / int32 load
+  int width, acc_width;                 // blocks of one load of elements / sums
+  int bytes;                            // of an element
   int dim;
 
   int rows_of_i(int i) const { return dim - (i == I - 1 ? pad_i : 0); }
@@ -37,7 +38,7 @@ struct FunctionalDevice::LoopWs {
   }
   // Of B, of which two elements may be a byte.
   uint64_t element_b(int row, int col) const {
-    return b + ((element(b, b_stride, row, col, 1) - b) >> (b_packed ? 1 : 0));
+    return b + ((element(b, b_stride, row, col, bytes) - b) >> (b_packed ? 1 : 0));
   }
 };
 
@@ -74,7 +75,8 @@ bool FunctionalDevice::loop_ws(uint64_t rs1, uint64_t rs2) {
   loop.skip_store = bit(rs2, 7);
   loop.to_scratchpad = bit(rs2, 9);
   loop.c_row = static_cast<uint32_t>(bits(rs2, 63, 32));
-  loop.width = std::max(1, config_.dma_max_bytes / dim_);
+  loop.bytes = config_.element_bytes();
+  loop.width = std::max(1, config_.dma_max_bytes / (dim_ * loop.bytes));
   loop.acc_width = std::max(1, config_.dma_max_bytes / (4 * dim_));
 
   // Scratchpad: each operand in its half, A from the bottom and B up to the top. What spad_only multiplies lies in the
@@ -116,7 +118,7 @@ bool FunctionalDevice::loop_ws_load(const LoopWs& loop) {
         int n = std::min(loop.width, J - j);
         for (int i = 0; i < I; ++i)
           if (!issue(operand == 0 ? kMvin : kMvin2,
-                     operand == 0 ? loop.element(loop.a, loop.a_stride, i, j, 1) : loop.element_b(i, j),
+                     operand == 0 ? loop.element(loop.a, loop.a_stride, i, j, loop.bytes) : loop.element_b(i, j),
                      encode_operand(flags | (loop.a_load + loop.block_c(i, j)), loop.rows_of_i(i), loop.cols_of_j(j, n))))
             return false;
       }
@@ -128,7 +130,7 @@ bool FunctionalDevice::loop_ws_load(const LoopWs& loop) {
     for (int j = 0; j < J; j += width) {
       int n = std::min(width, J - j);
       for (int i = 0; i < I; ++i)
-        if (!issue(kMvin3, loop.element(loop.d, loop.d_stride, i, j, loop.low_d ? 1 : 4),
+        if (!issue(kMvin3, loop.element(loop.d, loop.d_stride, i, j, loop.low_d ? loop.bytes : 4),
                    encode_operand(kFlagAccumulator | (loop.d_row + loop.block_c(i, j)), loop.rows_of_i(i),
                                   loop.cols_of_j(j, n))))
           return false;
@@ -141,8 +143,8 @@ bool FunctionalDevice::loop_ws_load(const LoopWs& loop) {
         int n = loop.a_transpose ? std::min(i_step, I - i) : std::min(k_step, K - k);
         int rows = loop.a_transpose ? loop.rows_of_k(k) : loop.rows_of_i(i);
         int cols = loop.a_transpose ? loop.cols_of_i(i, n) : loop.cols_of_k(k, n);
-        uint64_t address = loop.a_transpose ? loop.element(loop.a, loop.a_stride, k, i, 1)
-                                            : loop.element(loop.a, loop.a_stride, i, k, 1);
+        uint64_t address = loop.a_transpose ? loop.element(loop.a, loop.a_stride, k, i, loop.bytes)
+                                            : loop.element(loop.a, loop.a_stride, i, k, loop.bytes);
         if (!issue(kMvin, address, encode_operand(loop.a_load + loop.block_a(i, k), rows, cols))) return false;
       }
     }
@@ -201,7 +203,7 @@ bool FunctionalDevice::loop_ws_store(const LoopWs& loop) {
       if (loop.to_scratchpad)
         done = issue(kMvoutScratchpad, uint64_t{loop.c_row + loop.block_c(i, j)} | uint64_t{1} << 32, source);
       else
-        done = issue(kMvout, loop.element(loop.c, loop.c_stride, i, j, loop.full_c ? 4 : 1), source);
+        done = issue(kMvout, loop.element(loop.c, loop.c_stride, i, j, loop.full_c ? 4 : loop.bytes), source);
       if (!done) return false;
     }
   }

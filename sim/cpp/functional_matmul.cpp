@@ -62,6 +62,12 @@ void FunctionalDevice::read_matrix(const Operand& operand, uint32_t stride, bool
   int stored_cols = transposed ? operand.rows : operand.cols;
   for (int r = 0; r < stored_rows; ++r) {
     size_t row = operand.at.row + static_cast<size_t>(r) * stride;
+    if (element_bytes_ == 2) {
+      for (int c = 0; c < stored_cols; ++c)
+        out[transposed ? c * dim_ + r : r * dim_ + c] =
+            static_cast<int16_t>(code_at(scratchpad_.data(), row * static_cast<size_t>(dim_) + static_cast<size_t>(c)));
+      continue;
+    }
     const int8_t* source = reinterpret_cast<const int8_t*>(&scratchpad_[row * static_cast<size_t>(dim_)]);
     if (transposed)
       for (int c = 0; c < stored_cols; ++c) out[c * dim_ + r] = source[c];
@@ -124,15 +130,28 @@ void FunctionalDevice::compute(bool preloaded, uint64_t rs1, uint64_t rs2) {
   write_result(result_.data());
 }
 
+unsigned FunctionalDevice::code_at(const void* elements, size_t index) const {
+  const uint8_t* at = static_cast<const uint8_t*>(elements) + index * element_bytes_;
+  return element_bytes_ == 2 ? at[0] | static_cast<unsigned>(at[1]) << 8 : at[0];
+}
+
+void FunctionalDevice::put_code(void* elements, size_t index, unsigned code) const {
+  uint8_t* at = static_cast<uint8_t*>(elements) + index * element_bytes_;
+  at[0] = static_cast<uint8_t>(code);
+  if (element_bytes_ == 2) at[1] = static_cast<uint8_t>(code >> 8);
+}
+
 // Unlike integers, zeros beyond an operand count: they multiply infinities, and -0 + 0 is 0.
 void FunctionalDevice::multiply_floats() {
   const size_t n = static_cast<size_t>(dim_);
+  const unsigned mask = element_bytes_ == 2 ? 0xffff : 0xff;
+  const auto number = [&](int16_t code) { return floats_.widen(static_cast<unsigned>(code) & mask); };
   std::vector<float> weights(n * n), sums(n);
-  for (size_t at = 0; at < n * n; ++at) weights[at] = floats_.widen(static_cast<uint8_t>(weights_[at]));
+  for (size_t at = 0; at < n * n; ++at) weights[at] = number(weights_[at]);
   for (size_t i = 0; i < static_cast<size_t>(c_.rows); ++i) {
-    for (size_t j = 0; j < n; ++j) sums[j] = floats_.widen(static_cast<uint8_t>(b_[i * n + j]));
+    for (size_t j = 0; j < n; ++j) sums[j] = number(b_[i * n + j]);
     for (size_t k = 0; k < n; ++k) {
-      const float x = floats_.widen(static_cast<uint8_t>(a_[i * n + k]));
+      const float x = number(a_[i * n + k]);
       for (size_t j = 0; j < n; ++j) sums[j] += x * weights[k * n + j];
     }
     for (size_t j = 0; j < n; ++j) result_[i * n + j] = static_cast<int32_t>(FloatElements::sum_bits(sums[j]));
@@ -148,7 +167,7 @@ void FunctionalDevice::write_result(const int32_t* result) {
     const int32_t* row = result + i * dim_;
     if (config_.input_format != 0 && !c_.at.accumulator) {
       for (int j = 0; j < c_.cols; ++j)
-        scratchpad_[start + static_cast<size_t>(j)] = floats_.narrow(float_from_bits(static_cast<uint32_t>(row[j])), relu);
+        put_code(scratchpad_.data(), start + static_cast<size_t>(j), floats_.narrow(float_from_bits(static_cast<uint32_t>(row[j])), relu));
     } else if (config_.input_format != 0 && c_.at.accumulate) {
       for (int j = 0; j < c_.cols; ++j) {
         int32_t& sum = accumulator_[start + static_cast<size_t>(j)];

@@ -28,7 +28,7 @@ bool FunctionalDevice::mvin(int state, uint64_t rs1, uint64_t rs2) {
   const LoadState& s = ld_[state];
   LocalAddress to = LocalAddress::decode(static_cast<uint32_t>(rs2), row_bits_);
   int cols = static_cast<int>(bits(rs2, 47, 32)), rows = static_cast<int>(bits(rs2, 63, 48));
-  uint32_t size = to.accumulator && !s.shrink ? 4 : 1;
+  uint32_t size = to.accumulator && !s.shrink ? 4 : static_cast<uint32_t>(element_bytes_);
   int blocks = (cols + dim_ - 1) / dim_;
   const bool packed = s.packed && size == 1;
   const uint64_t bytes = packed ? static_cast<uint64_t>(cols + 1) / 2 : static_cast<uint64_t>(cols) * size;
@@ -78,8 +78,8 @@ void FunctionalDevice::load_scratchpad_row(const LoadState& s, const uint8_t* so
   uint32_t half = static_cast<uint32_t>(config_.scratchpad_rows) / 2;
   uint32_t lowest = repeats > 1 && row >= half ? half : 0;
   for (uint32_t p = 0; p < static_cast<uint32_t>(repeats) && row >= lowest + p; ++p)
-    std::memcpy(&scratchpad_[static_cast<size_t>(row - p) * dim_ + p * static_cast<uint32_t>(cols)], source,
-                static_cast<size_t>(cols));
+    std::memcpy(&scratchpad_[(static_cast<size_t>(row - p) * dim_ + p * static_cast<uint32_t>(cols)) * element_bytes_], source,
+                static_cast<size_t>(cols) * element_bytes_);
 }
 
 void FunctionalDevice::load_accumulator_row(const LoadState& s, const uint8_t* source, uint32_t row, int cols,
@@ -89,9 +89,12 @@ void FunctionalDevice::load_accumulator_row(const LoadState& s, const uint8_t* s
     scaled = scaled && config_.mvin_scale && s.scale != kFloatOne;
     float scale = float_from_bits(s.scale);
     for (int c = 0; c < cols; ++c) {
+      if (config_.input_format != 0) {
+        values[c] = static_cast<int32_t>(FloatElements::sum_bits(floats_.widen(code_at(source, static_cast<size_t>(c)))));
+        continue;
+      }
       int8_t value = static_cast<int8_t>(source[c]);
       values[c] = scaled ? scale_to_int8(value, scale) : value;
-      if (config_.input_format != 0) values[c] = static_cast<int32_t>(FloatElements::sum_bits(floats_.widen(source[c])));
     }
   } else {
     std::memcpy(values, source, static_cast<size_t>(cols) * 4);
@@ -114,7 +117,7 @@ void FunctionalDevice::load_accumulator_row(const LoadState& s, const uint8_t* s
 void FunctionalDevice::narrow_row(bool from_accumulator, uint32_t row, int column, int cols, int8_t* out) const {
   size_t start = static_cast<size_t>(row) * dim_ + static_cast<size_t>(column);
   if (!from_accumulator) {
-    std::memcpy(out, &scratchpad_[start], static_cast<size_t>(cols));
+    std::memcpy(out, &scratchpad_[start * element_bytes_], static_cast<size_t>(cols) * element_bytes_);
     return;
   }
   const int32_t* source = &accumulator_[start];
@@ -126,7 +129,7 @@ void FunctionalDevice::narrow_row(bool from_accumulator, uint32_t row, int colum
     const bool relu = config_.activations && st_.activation == Activation::kRelu;
     const int power = config_.accumulator_scale ? static_cast<int>(st_.scale >> 23 & 255) - 127 : 0;
     for (int c = 0; c < cols; ++c)
-      out[c] = static_cast<int8_t>(floats_.narrow(float_from_bits(static_cast<uint32_t>(source[c])), relu, power));
+      put_code(out, static_cast<size_t>(c), floats_.narrow(float_from_bits(static_cast<uint32_t>(source[c])), relu, power));
     return;
   }
   int32_t floor = config_.activations && st_.activation == Activation::kRelu ? 0 : INT32_MIN;  // ReLU before the scale
@@ -168,7 +171,7 @@ bool FunctionalDevice::mvout(uint64_t rs1, uint64_t rs2) {
   LocalAddress from = LocalAddress::decode(static_cast<uint32_t>(rs2), row_bits_);
   int cols = static_cast<int>(bits(rs2, 47, 32)), rows = static_cast<int>(bits(rs2, 63, 48));
   bool full = from.accumulator && from.read_full;
-  uint32_t size = full ? 4 : 1;
+  uint32_t size = full ? 4 : static_cast<uint32_t>(element_bytes_);
   if (st_.mode == StoreMode::kPooled) return mvout_pooled(rs1, from, cols);
   if (st_.mode == StoreMode::kOneDimensional) rows = st_.orows * st_.ocols;
   int blocks = (cols + dim_ - 1) / dim_;
@@ -193,7 +196,7 @@ bool FunctionalDevice::mvout(uint64_t rs1, uint64_t rs2) {
     int8_t* out = reinterpret_cast<int8_t*>(target);
     for (int b = 0; b < blocks; ++b)
       narrow_row(from.accumulator, row + static_cast<uint32_t>(b * apart), 0, std::min(dim_, cols - b * dim_),
-                 out + b * dim_);
+                 out + b * dim_ * static_cast<int>(element_bytes_));
     apply_function(out, cols, r, row);
   }
   if (!full && function_.function == 2 && function_.causal) function_.valid += static_cast<uint32_t>(rows);
@@ -201,31 +204,31 @@ bool FunctionalDevice::mvout(uint64_t rs1, uint64_t rs2) {
 }
 
 bool FunctionalDevice::mvout_pooled(uint64_t address, const LocalAddress& from, int cols) {
-  const auto larger = [this](int8_t x, int8_t y) {
-    if (config_.input_format == 0) return x > y;
-    return FloatElements::ordered(static_cast<uint8_t>(x)) > FloatElements::ordered(static_cast<uint8_t>(y));
+  // The number by which an element is larger than others.
+  const auto order = [this](const int8_t* row, int c) -> int {
+    return config_.input_format == 0 ? row[c] : floats_.ordered(code_at(row, static_cast<size_t>(c)));
   };
+  const size_t bytes = static_cast<size_t>(cols) * element_bytes_;
   for (int pr = 0; pr < st_.porows; ++pr) {
     for (int pc = 0; pc < st_.pocols; ++pc) {
-      int8_t best[128], next[128];
-      std::memset(best, -128, static_cast<size_t>(cols));
+      int8_t best[256], next[256];
       for (int w = 0; w < st_.pool_size * st_.pool_size; ++w) {
         int row = pr * st_.pool_stride + w / st_.pool_size - st_.upad;
         int col = pc * st_.pool_stride + w % st_.pool_size - st_.lpad;
         if (row < 0 || row >= st_.orows || col < 0 || col >= st_.ocols) {
-          std::memset(next, 0, static_cast<size_t>(cols));
+          std::memset(next, 0, bytes);
         } else {
           uint64_t offset = static_cast<uint64_t>(row * st_.ocols + col);
           narrow_row(from.accumulator, from.row + static_cast<uint32_t>(offset), 0, cols, next);
           apply_function(next, cols, 0, 0);
         }
         for (int c = 0; c < cols; ++c)
-          if (w == 0 || larger(next[c], best[c])) best[c] = next[c];
+          if (w == 0 || order(next, c) > order(best, c)) put_code(best, static_cast<size_t>(c), code_at(next, static_cast<size_t>(c)));
       }
       uint64_t pixel = static_cast<uint64_t>(pr * st_.pool_out_dim + pc);
-      uint8_t* target = main_memory((address + pixel * st_.stride) & kAddressMask, static_cast<uint64_t>(cols), true);
+      uint8_t* target = main_memory((address + pixel * st_.stride) & kAddressMask, bytes, true);
       if (target == nullptr) return false;
-      std::memcpy(target, best, static_cast<size_t>(cols));
+      std::memcpy(target, best, bytes);
     }
   }
   return true;
@@ -237,17 +240,17 @@ void FunctionalDevice::mvout_scratchpad(uint64_t rs1, uint64_t rs2) {
   uint64_t stride = bits(rs1, 63, 32);
   int cols = static_cast<int>(bits(rs2, 47, 32)), rows = static_cast<int>(bits(rs2, 63, 48));
   const int apart = function_.apart > 0 ? function_.apart : dim_;
-  std::vector<int8_t> line(static_cast<size_t>(cols));
+  std::vector<int8_t> line(static_cast<size_t>(cols) * element_bytes_);
   for (int r = 0; r < rows; ++r) {
     const uint32_t row = from.row + static_cast<uint32_t>(r);
     for (int c = 0; c < cols; c += dim_)
       narrow_row(from.accumulator, row + static_cast<uint32_t>(c / dim_ * apart), 0, std::min(dim_, cols - c),
-                 &line[static_cast<size_t>(c)]);
+                 &line[static_cast<size_t>(c) * element_bytes_]);
     apply_function(line.data(), cols, r, row);
     for (int c = 0; c < cols; c += dim_) {
       const size_t target = static_cast<size_t>(to.row + static_cast<uint64_t>(r) * stride) + static_cast<size_t>(c);
-      std::memcpy(&scratchpad_[target * static_cast<size_t>(dim_)], &line[static_cast<size_t>(c)],
-                  static_cast<size_t>(std::min(dim_, cols - c)));
+      std::memcpy(&scratchpad_[target * static_cast<size_t>(dim_) * element_bytes_], &line[static_cast<size_t>(c) * element_bytes_],
+                  static_cast<size_t>(std::min(dim_, cols - c)) * element_bytes_);
     }
   }
   if (function_.function == 2 && function_.causal) function_.valid += static_cast<uint32_t>(rows);

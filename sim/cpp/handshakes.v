@@ -49,12 +49,12 @@ bind baco_accelerator baco_handshake #(.WIDTH(ADDR_BITS + DMA_BITS + DMA_BITS/8)
 bind baco_accelerator baco_handshake #(.WIDTH(5)) port_response (
     .clock(clock), .reset(reset), .valid(resp_valid), .ready(resp_ready), .payload(resp_rd));
 // rows that loads and stores write and stores read
-bind baco_accelerator baco_handshake #(.WIDTH(SP_AW + DIM + DIM*8)) port_loaded_row (
+bind baco_accelerator baco_handshake #(.WIDTH(SP_AW + DIM + $bits(sp_write_data)/3)) port_loaded_row (
     .clock(clock), .reset(reset), .valid(sp_write_valid[1]), .ready(sp_write_ready[1]),
-    .payload({sp_write_row[SP_AW +: SP_AW], sp_write_mask[DIM +: DIM], sp_write_data[DIM*8 +: DIM*8]}));
-bind baco_accelerator baco_handshake #(.WIDTH(SP_AW + DIM + DIM*8)) port_copied_row (
+    .payload({sp_write_row[SP_AW +: SP_AW], sp_write_mask[DIM +: DIM], sp_write_data[$bits(sp_write_data)/3 +: $bits(sp_write_data)/3]}));
+bind baco_accelerator baco_handshake #(.WIDTH(SP_AW + DIM + $bits(sp_write_data)/3)) port_copied_row (
     .clock(clock), .reset(reset), .valid(sp_write_valid[2]), .ready(sp_write_ready[2]),
-    .payload({sp_write_row[2*SP_AW +: SP_AW], sp_write_mask[2*DIM +: DIM], sp_write_data[2*DIM*8 +: DIM*8]}));
+    .payload({sp_write_row[2*SP_AW +: SP_AW], sp_write_mask[2*DIM +: DIM], sp_write_data[$bits(sp_write_data)/3*2 +: $bits(sp_write_data)/3]}));
 bind baco_accelerator baco_handshake #(.WIDTH(ACC_AW + 1 + DIM + DIM*32)) port_loaded_sums (
     .clock(clock), .reset(reset), .valid(load_acc_valid), .ready(load_acc_ready),
     .payload({load_acc_row, load_acc_accumulate, load_acc_mask, load_acc_data}));

@@ -11,7 +11,7 @@ constexpr uint32_t kWasRead = 1, kWritten = 2;
 constexpr int kWriterShift = 2;
 }  // namespace
 
-MemoryUse::MemoryUse(const Config& config) : config_(config), row_bits_(local_row_bits(config)) {}
+MemoryUse::MemoryUse(const Config& config) : config_(config), row_bits_(local_row_bits(config)), element_bytes_(static_cast<uint64_t>(config.element_bytes())) {}
 
 void MemoryUse::follow(const Command& command, const Visit& visit) {
   switch (command.funct) {
@@ -45,7 +45,7 @@ void MemoryUse::configure(uint64_t rs1, uint64_t rs2) {
 void MemoryUse::load(const Load& state, const Command& command, const Visit& visit) const {
   if (command.rs1 == 0) return;
   const bool wide = LocalAddress::decode(static_cast<uint32_t>(command.rs2), row_bits_).accumulator && !state.shrink;
-  const uint64_t cols = bits(command.rs2, 47, 32), bytes = wide ? 4 * cols : state.packed ? (cols + 1) / 2 : cols;
+  const uint64_t cols = bits(command.rs2, 47, 32), bytes = wide ? 4 * cols : state.packed ? (cols + 1) / 2 : cols * element_bytes_;
   const uint64_t rows = state.stride == 0 ? 1 : bits(command.rs2, 63, 48);
   for (uint64_t r = 0; r < rows; ++r) visit((command.rs1 + r * state.stride) & kAddressMask, bytes, false);
 }
@@ -53,7 +53,7 @@ void MemoryUse::load(const Load& state, const Command& command, const Visit& vis
 void MemoryUse::store(const Command& command, const Visit& visit) const {
   const LocalAddress from = LocalAddress::decode(static_cast<uint32_t>(command.rs2), row_bits_);
   if (from.makes_statistics(config_)) return;
-  const uint64_t bytes = bits(command.rs2, 47, 32) * (from.accumulator && from.read_full ? 4 : 1);
+  const uint64_t bytes = bits(command.rs2, 47, 32) * (from.accumulator && from.read_full ? 4 : element_bytes_);
   const bool plain = store_.mode == Store::kRows;
   const uint64_t rows = plain ? bits(command.rs2, 63, 48) : store_.rows, cols = plain ? 1 : store_.cols;
   const uint64_t out_dim = plain ? 1 : store_.out_dim;

@@ -37,6 +37,7 @@ class MemoryUse {
 
   const Config config_;
   const int row_bits_;
+  const uint64_t element_bytes_;
   std::array<Load, 3> loads_;
   Store store_;
 };

@@ -55,7 +55,7 @@ void TimedLoad::accept(const TimedCommand& issued) {
   job.row.identity = job.zero || state.scale == 0x3f800000u ||
                      !(job.row.wide ? config_.mvin_scale_acc : config_.mvin_scale);
   job.replicate = job.zero || state.stride == 0;
-  const uint64_t row_bytes = job.row.packed ? (job.cols + 1) / 2 : uint64_t{job.cols} * (job.row.wide ? 4 : 1);
+  const uint64_t row_bytes = job.row.packed ? (job.cols + 1) / 2 : uint64_t{job.cols} * element_bytes(job.row);
   const uint64_t gap = (state.stride - row_bytes) & kAddresses;
   job.merged = !job.replicate && gap < beat_;  // rows less than a beat apart: one span
   job.gap = static_cast<unsigned>(gap % beat_);
@@ -152,7 +152,7 @@ bool TimedLoad::repeat(bool copy_taken) {
 
 unsigned TimedLoad::block_bytes(unsigned cols, const Row& row) const {
   const unsigned elements = std::min(cols, dim_);
-  return row.packed ? (elements + 1) / 2 : elements * (row.wide ? 4 : 1);
+  return row.packed ? (elements + 1) / 2 : elements * element_bytes(row);
 }
 
 void TimedLoad::align(bool row_taken) {
@@ -162,7 +162,7 @@ void TimedLoad::align(bool row_taken) {
   took_beat_ = false;
   if (w.valid) {
     const bool fetches = !w.row.nothing && !w.zero && !w.replay;
-    const unsigned unit = std::min(beat_, w.row.wide ? 4 * dim_ : dim_), taken = std::min(w.left, unit);
+    const unsigned unit = std::min(beat_, element_bytes(w.row) * dim_), taken = std::min(w.left, unit);
     ends_block = !fetches || w.left <= unit;
     const bool last_block = w.cols_left <= dim_, last_row = w.rows_left == 1;
     ends_job = w.row.nothing || (ends_block && last_block && last_row);

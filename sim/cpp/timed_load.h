@@ -56,6 +56,7 @@ class TimedLoad {
   bool repeat(bool copy_ready);
   void align(bool row_taken);
   void request();
+  unsigned element_bytes(const Row& row) const { return row.wide ? 4 : static_cast<unsigned>(config_.element_bytes()); }
   unsigned block_bytes(unsigned cols, const Row& row) const;
   // The row that leaves the repetition of pixels in this cycle.
   const Row* copy() const;

@@ -15,7 +15,8 @@ constexpr uint64_t kAllKnown = 23;
 TimedLoopConv::TimedLoopConv(const Config& config)
     : config_(config),
       dim_(static_cast<uint32_t>(config.dim)),
-      blocks_(parts(config.dma_max_bytes, config.dim)),
+      element_bytes_(static_cast<uint32_t>(config.element_bytes())),
+      blocks_(parts(config.dma_max_bytes, config.dim * config.element_bytes())),
       acc_blocks_(parts(config.dma_max_bytes, 4 * config.dim)),
       sp_half_(static_cast<uint32_t>(config.scratchpad_rows) / 2),
       acc_half_(static_cast<uint32_t>(config.accumulator_rows) / 2) {}

@@ -68,7 +68,7 @@ class TimedLoopConv {
   Phase pick_load() const;
 
   const Config config_;
-  const uint32_t dim_, blocks_, acc_blocks_, sp_half_, acc_half_;
+  const uint32_t dim_, element_bytes_, blocks_, acc_blocks_, sp_half_, acc_half_;
   std::array<uint64_t, 6> rs1_{}, rs2_{};
 
   bool loaded_ = false, tag_ = true, next_half_ = false, half_ = false;

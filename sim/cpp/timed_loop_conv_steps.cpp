@@ -162,7 +162,7 @@ void TimedLoopConv::unroll_weights(const Layout& l, Tile& tile) const {
   std::vector<Step>& steps = tile.steps[kWeights];
   const uint32_t stride = l.depthwise ? 1 : l.w1203 ? l.weight_plane : l.w0132 ? l.in_channels : l.weight_stride;
   const unsigned halved = l.weights_packed;
-  steps.push_back({configure_loads(1, l.kernel_block, 1, stride >> halved)});
+  steps.push_back({configure_loads(1, l.kernel_block, 1, stride * element_bytes_ >> halved)});
   steps.back().command.rs1 |= uint64_t{halved} << 5;
   const uint32_t wide = blocks_ * dim_, most_outs = l.w0132 ? dim_ : wide, most_ins = l.w0132 ? wide : dim_;
   const bool inner_rows = l.w0132 && !l.w1203;  // rows of a load are `stride` apart, its columns adjacent
@@ -178,7 +178,7 @@ void TimedLoopConv::unroll_weights(const Layout& l, Tile& tile) const {
           const uint32_t ins = std::min(most_ins, l.ichs - in * most_ins);
           const uint32_t offset = group * out_step + kr * l.weight_row + kc * l.weight_col + in * in_step;
           const uint32_t local = l.weights_start + group * local_out + (kr * l.kcols + kc) * l.kernel_chs + in * local_in;
-          steps.push_back({make(kMvin2, l.weights_addr + (offset >> halved), operand(local, l.w0132 ? outs : ins, l.w0132 ? ins : outs)),
+          steps.push_back({make(kMvin2, l.weights_addr + (offset * element_bytes_ >> halved), operand(local, l.w0132 ? outs : ins, l.w0132 ? ins : outs)),
                            group, load++});
         }
   }
@@ -187,7 +187,7 @@ void TimedLoopConv::unroll_weights(const Layout& l, Tile& tile) const {
 void TimedLoopConv::unroll_input(const Layout& l, Tile& tile) const {
   std::vector<Step>& steps = tile.steps[kInput];
   const int dim = static_cast<int>(dim_), ds = l.downsample;
-  steps.push_back({configure_loads(0, l.block_in, l.pixels, l.in_pixel << ds)});
+  steps.push_back({configure_loads(0, l.block_in, l.pixels, (l.in_pixel << ds) * element_bytes_)});
   const uint32_t wide = blocks_ * dim_, ch_step = l.i3120 ? 1 : wide, b_step = l.i3120 ? wide : 1;
   for (uint32_t b = 0; b < l.batches; b += b_step) {
     uint64_t line = 0;
@@ -206,7 +206,7 @@ void TimedLoopConv::unroll_input(const Layout& l, Tile& tile) const {
           const uint32_t local = l.input_start + place + static_cast<uint32_t>(line) * l.icols +
                                  static_cast<uint32_t>((c + l.pad_left) >> ds);
           const uint32_t chs = l.i3120 ? std::min(wide, l.batches - b) : std::min(wide, l.ichs - ch);
-          steps.push_back({make(kMvin, outside ? 0 : l.input_addr + offset, operand(local, static_cast<uint32_t>(run >> ds), chs)),
+          steps.push_back({make(kMvin, outside ? 0 : l.input_addr + offset * element_bytes_, operand(local, static_cast<uint32_t>(run >> ds), chs)),
                            b, line});
         }
       }
@@ -276,13 +276,13 @@ void TimedLoopConv::unroll_stores(const Layout& l, Tile& tile) const {
                               (l.pool_lpad & 3) << 10 | uint64_t{l.pool_out_col_dim & 0xff} << 24 |
                               uint64_t{l.pool_out_rows & 0xff} << 32 | uint64_t{l.pool_out_cols & 0xff} << 40 |
                               uint64_t{l.orows & 0xff} << 48 | uint64_t{l.ocols & 0xff} << 56,
-                          keep_scale | l.out_stride),
+                          keep_scale | l.out_stride * element_bytes_),
                      0, 0, false});
   for (uint32_t block = 0; block * dim_ < l.ochs; ++block) {
     const uint32_t chs = std::min(dim_, l.ochs - block * dim_);
     const auto store = [&](uint32_t offset, uint32_t place, uint32_t rows) {
       const uint32_t local = kFlagAccumulator | (l.acc_start + block * l.block_out + place);
-      steps.push_back({make(kMvout, l.output_addr + static_cast<uint32_t>(offset + block * dim_), operand(local, rows, chs)), block});
+      steps.push_back({make(kMvout, l.output_addr + static_cast<uint32_t>(offset + block * dim_) * element_bytes_, operand(local, rows, chs)), block});
     };
     for (uint32_t b = 0; b < l.batches; ++b) {
       if (!l.no_pool) {
@@ -295,7 +295,7 @@ void TimedLoopConv::unroll_stores(const Layout& l, Tile& tile) const {
                 std::min(dim_, l.ocols - col));
     }
   }
-  if (!l.no_pool) steps.push_back({make(kConfig, 2 | l.activation << 2, keep_scale | l.out_stride), 0, 0, false});
+  if (!l.no_pool) steps.push_back({make(kConfig, 2 | l.activation << 2, keep_scale | l.out_stride * element_bytes_), 0, 0, false});
 }
 
 }  // namespace baco

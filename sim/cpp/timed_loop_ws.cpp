@@ -14,7 +14,8 @@ constexpr uint64_t kSettling = 4;
 TimedLoopWs::TimedLoopWs(const Config& config)
     : config_(config),
       dim_(static_cast<uint32_t>(config.dim)),
-      blocks_(parts(config.dma_max_bytes, config.dim)),
+      element_bytes_(static_cast<uint32_t>(config.element_bytes())),
+      blocks_(parts(config.dma_max_bytes, config.dim * config.element_bytes())),
       acc_blocks_(parts(config.dma_max_bytes, 4 * config.dim)),
       sp_half_(static_cast<uint32_t>(config.scratchpad_rows) / 2),
       acc_half_(static_cast<uint32_t>(config.accumulator_rows) / 2) {
@@ -133,25 +134,25 @@ void TimedLoopWs::unroll(Slot& s, unsigned number, const Command& command) {
     const uint32_t inner = s.addition ? s.j : s.k, pad = s.addition ? s.pad_j : s.pad_k;
     const uint32_t local = s.addition ? kFlagAccumulator | own_half : s.a_load;
     const bool t = s.a_transpose;
-    s.steps[kFirst] = pieces({t ? inner : s.i, t ? s.i : inner, blocks_, !t, 1}, kMvin, s.a, s.a_stride, 1, local,
+    s.steps[kFirst] = pieces({t ? inner : s.i, t ? s.i : inner, blocks_, !t, 1}, kMvin, s.a, s.a_stride, element_bytes_, local,
                              t ? pad : s.pad_i, t ? s.pad_i : pad);
   }
   if (!s.done[kSecond]) {
     const uint32_t inner = s.addition ? s.i : s.k, pad = s.addition ? s.pad_i : s.pad_k;
     const uint32_t local = s.addition ? kFlagAccumulator | kFlagAccumulate | own_half : s.b_load;
     const bool t = s.b_transpose;
-    s.steps[kSecond] = pieces({t ? s.j : inner, t ? inner : s.j, blocks_, !t, blocks_}, kMvin2, s.b, s.b_stride, 1, local,
+    s.steps[kSecond] = pieces({t ? s.j : inner, t ? inner : s.j, blocks_, !t, blocks_}, kMvin2, s.b, s.b_stride, element_bytes_, local,
                               t ? s.pad_j : pad, t ? pad : s.pad_j);
     if (config_.packed_weights && bit(command.rs2, 10))
       for (Step& one : s.steps[kSecond]) one.command.rs1 = s.b + ((one.command.rs1 - s.b) >> 1);
   }
   if (!s.done[kThird])
-    s.steps[kThird] = pieces({s.i, s.j, low_d ? blocks_ : acc_blocks_, true, 1}, kMvin3, s.d, s.d_stride, low_d ? 1 : 4,
+    s.steps[kThird] = pieces({s.i, s.j, low_d ? blocks_ : acc_blocks_, true, 1}, kMvin3, s.d, s.d_stride, low_d ? element_bytes_ : 4,
                              kFlagAccumulator | (s.d_half ? acc_half_ : 0), s.pad_i, s.pad_j);
   if (!s.done[kStore]) {
     const uint32_t local = kFlagAccumulator | (full ? kFlagReadFull : 0) | (s.st_half ? acc_half_ : 0);
     const Walk how{s.i, s.j, full || s.to_scratchpad ? 1 : blocks_, true, 1};
-    s.steps[kStore] = pieces(how, kMvout, s.c, s.c_stride, full ? 4 : 1, local, s.pad_i, s.pad_j);
+    s.steps[kStore] = pieces(how, kMvout, s.c, s.c_stride, full ? 4 : element_bytes_, local, s.pad_i, s.pad_j);
     if (s.to_scratchpad)
       for (Step& one : s.steps[kStore]) {
         const uint32_t place = (one.row * s.j + one.col) * dim_;

@@ -81,7 +81,7 @@ class TimedLoopWs {
   Phase pick_load(bool b_ready) const;
 
   const Config config_;
-  const uint32_t dim_, blocks_, acc_blocks_, sp_half_, acc_half_;
+  const uint32_t dim_, element_bytes_, blocks_, acc_blocks_, sp_half_, acc_half_;
   std::array<Slot, 2> slots_;
   std::array<Machine, kPhases> machines_;
   unsigned head_ = 0;

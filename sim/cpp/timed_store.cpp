@@ -7,8 +7,9 @@ namespace baco {
 TimedStore::TimedStore(const Config& config, TimedMemory& memory, TimedBanks& banks, TimedStation& station)
     : config_(config),
       dim_(static_cast<unsigned>(config.dim)),
+      element_bytes_(static_cast<unsigned>(config.element_bytes())),
       bus_(static_cast<unsigned>(config.dma_bits) / 8),
-      lanes_(std::min(dim_, bus_)),
+      lane_bytes_(std::min(element_bytes_ * dim_, bus_)),
       slice_bytes_(std::min(4 * dim_, bus_)),
       row_bits_(local_row_bits(config)),
       most_beats_(std::min(511u, static_cast<unsigned>(config.dma_requests) *
@@ -47,8 +48,8 @@ void TimedStore::start(const Command& command) {
   w.full = local.accumulator && local.read_full && !w.to_scratchpad;
   w.windowed = windowed_ && !w.to_scratchpad;
   w.row = local.row;
-  w.address = w.to_scratchpad ? bits(command.rs1, row_bits_ - 1, 0) * dim_ : command.rs1;
-  w.stride = w.to_scratchpad ? bits(command.rs1, 63, 32) * dim_ : stride_;
+  w.address = w.to_scratchpad ? bits(command.rs1, row_bits_ - 1, 0) * dim_ * element_bytes_ : command.rs1;
+  w.stride = w.to_scratchpad ? bits(command.rs1, 63, 32) * dim_ * element_bytes_ : stride_;
   w.rows = static_cast<unsigned>(bits(command.rs2, 55, 48));
   w.cols = static_cast<unsigned>(bits(command.rs2, 47, 32));
   w.blocks = (w.cols + dim_ - 1) / dim_;
@@ -63,10 +64,10 @@ TimedStore::Item TimedStore::item() const {
   found.full = w.full;
   found.to_scratchpad = w.to_scratchpad;
   const bool last_block = w.block + 1 == w.blocks;
-  found.bytes = (last_block ? w.cols - w.block * dim_ : dim_) * (w.full ? 4 : 1);
+  found.bytes = (last_block ? w.cols - w.block * dim_ : dim_) * (w.full ? 4 : element_bytes_);
   if (!w.windowed) {
     found.row = w.row + w.line + w.block * dim_;
-    found.address = w.address + w.line * w.stride + uint64_t{w.block} * dim_ * (w.to_scratchpad ? dim_ : w.full ? 4 : 1);
+    found.address = w.address + w.line * w.stride + uint64_t{w.block} * dim_ * (w.full ? 4 : element_bytes_ * (w.to_scratchpad ? dim_ : 1));
     found.last = last_block && w.line + 1 == w.rows;
     return found;
   }
@@ -126,10 +127,10 @@ void TimedStore::tick(uint64_t cycle) {
 bool TimedStore::cut(uint64_t cycle) {
   const bool is_short = !config_.accumulator_scale || config_.input_format != 0 || !cutting_.accumulator || cutting_.full;
   const bool flows = credits_ > 1 && !scaling(cycle) && (!source_ || is_short);
-  room_next_ = late_ ? flows && late_item_.bytes <= lanes_ : !source_;
+  room_next_ = late_ ? flows && late_item_.bytes <= lane_bytes_ : !source_;
   if (!source_) return true;
   if ((cutting_.emit && credits_ == 0) || (is_short && scaling(cycle))) return false;
-  const unsigned size = cutting_.full ? slice_bytes_ : lanes_, bytes = std::min(size, cutting_.bytes);
+  const unsigned size = cutting_.full ? slice_bytes_ : lane_bytes_, bytes = std::min(size, cutting_.bytes);
   if (!late_) room_next_ = cutting_.bytes <= size || (flows && cutting_.bytes <= 2 * size);
   if (cutting_.emit) {
     pipe_.push_back({cycle + (is_short ? 2 : 5 + limiting_), {cutting_.address, bytes, cutting_.to_scratchpad}});
@@ -211,7 +212,7 @@ void TimedStore::pack(bool more) {
   const Slice slice = any ? slices_.front() : Slice{};
   if (any && slice.to_scratchpad && spad_free) {
     spad_write_ = true;
-    spad_row_ = static_cast<uint32_t>(slice.address / dim_);
+    spad_row_ = static_cast<uint32_t>(slice.address / (dim_ * element_bytes_));
     slices_.pop();
     earned_ = true;
   }

@@ -66,7 +66,8 @@ class TimedStore {
   bool scaling(uint64_t cycle) const { return scaled_ && cycle > last_scaled_ && cycle <= last_scaled_ + 3 + limiting_; }
 
   const Config config_;
-  const unsigned dim_, bus_, lanes_, slice_bytes_;
+  const unsigned dim_, element_bytes_, bus_;
+  const unsigned lane_bytes_, slice_bytes_;  // of a slice of elements, of sums
   const int row_bits_;
   const unsigned most_beats_;
   TimedMemory& memory_;

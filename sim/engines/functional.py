@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from baco.accel.number_formats import array_float
 from baco.common.errors import InfeasibleError, InputError
 from baco.sim.build import functional_simulator
 from baco.sim.engines.native import load_program, run_simulator
@@ -39,8 +40,11 @@ def run_functional(job: Job, engine: str, more: Sequence[str] = ()) -> Simulatio
 def check_functional(job: Job) -> None:
     """Raises InfeasibleError for an accelerator that the functional model does not cover."""
     for unit in job.units:
-        for name, wanted in (("input_bits", 8), ("accumulator_bits", 32)):
-            if unit.accelerator is not None and (value := getattr(unit.accelerator, name)) != wanted:
+        if unit.accelerator is None:
+            continue
+        form = array_float(unit.accelerator.input_format)
+        for name, wanted in (("input_bits", 8 if form is None else form.bits), ("accumulator_bits", 32)):
+            if (value := getattr(unit.accelerator, name)) != wanted:
                 raise InfeasibleError(
                     f"the functional model computes with {name} = {wanted} only, not {value}"
                 )

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from baco.accel.legality.document import verilog_constants
+from baco.accel.verilog.elements import of_width
 from baco.sim.toolchain import toolchain
 from tests.sim.compiled import VERILATED, verilated_objects, verilator_folders, zig
 
@@ -45,7 +46,7 @@ def build(
     """Verilates module `top` and links it with `bench_cpp`; returns the executable.
 
     The bench includes "Vdut.h" and uses class `Vdut`. Each parameter is a macro of that name in the bench, each
-    of `defines` a macro in both. Verilator's lint warnings are errors.
+    of `defines` a macro in both. Elements have 8 bits. Verilator's lint warnings are errors.
     """
     sources = [Path(source) for source in sources]
     defines = list(defines)
@@ -53,7 +54,7 @@ def build(
     key = hashlib.sha256()
     for part in [
         *(
-            f"{source.name}\0{source.read_text()}"
+            f"{source.name}\0{of_width(source.read_text(), 8)}"
             for source in [*sources, bench_cpp, *headers, Path(__file__)]
         ),
         top,
@@ -82,7 +83,9 @@ def build(
         verilate += ["--Mdir", str(folder), "--no-timing", "-O3", "--x-assign", "unique", "--quiet"]
         verilate += [f"-G{name}={value}" for name, value in parameters.items()]
         verilate += [*(f"-D{name}" for name in defines), *CONSTANTS]
-        _run([*verilate, *(str(source) for source in sources)], folder)
+        for source in sources:
+            (folder / source.name).write_text(of_width(source.read_text(), 8))
+        _run([*verilate, *(source.name for source in sources)], folder)
         macros = [f"-D{name}={value}" for name, value in parameters.items()] + [
             f"-D{name}" for name in defines
         ]

@@ -12,8 +12,8 @@ from baco.bench.digits import write_digits
 
 
 def test_front_by_hand() -> None:
-    first, second, third = machines((4,))
-    assert [one.input_format for one in (first, second, third)] == list(INPUT_FORMATS)
+    first, second, third, fourth = machines((4,))
+    assert [one.input_format for one in (first, second, third, fourth)] == list(INPUT_FORMATS)
     rows = [
         FormatRow(first, 100, 2.0, 0.9, 40.0),
         FormatRow(second, 100, 2.0, 0.9, 39.0),
@@ -31,7 +31,9 @@ def test_a_network_on_all_formats(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main([str(model), str(data), "--engine", "timed", "--sides", "4"]) == 0
     rows = [[cell.strip() for cell in line.split("|")] for line in capsys.readouterr().out.splitlines()[2:]]
     noise = [float(row[3]) for row in rows]
-    assert noise[0] > noise[1] > noise[2] > 15  # 8, 4 and 3 significant bits
+    assert (
+        noise[3] > noise[0] > noise[1] > noise[2] > 15
+    )  # 8 bits of floating point, 8, 4 and 3 significant bits
 
 
 def test_a_missing_model_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,6 +34,11 @@ class GemminiConfig:
     requantization: bool = False
     packed_weights: bool = False
 
+    @property
+    def element_bytes(self) -> int:
+        """Of an element of the scratchpad."""
+        return 2 if self.input_format == 3 else 1
+
     def lines(self) -> str:
         """The text that sim/cpp/config.cpp reads."""
         return "".join(f"{f.name} {int(getattr(self, f.name))}\n" for f in fields(self))

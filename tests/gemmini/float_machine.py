@@ -10,7 +10,11 @@ import numpy as np
 from tests.gemmini.machine import NumpyGemmini
 
 #: By `input_format`: type, largest number, code of NaN.
-_FORMATS = {1: (ml_dtypes.float8_e4m3fn, 448.0, 0x7F), 2: (ml_dtypes.float8_e5m2, 57344.0, 0x7E)}
+_FORMATS = {
+    1: (ml_dtypes.float8_e4m3fn, 448.0, 0x7F),
+    2: (ml_dtypes.float8_e5m2, 57344.0, 0x7E),
+    3: (ml_dtypes.bfloat16, float(ml_dtypes.finfo(ml_dtypes.bfloat16).max), 0x7FC0),
+}
 _NAN = 0x7FC00000
 
 
@@ -24,25 +28,42 @@ def _sums(words: np.ndarray) -> np.ndarray:
     return np.asarray(words).astype(np.int32).view(np.float32)
 
 
+def rounded_once(numbers: np.ndarray, kind: type) -> np.ndarray:
+    """float64 in a format of ml_dtypes, which goes to bfloat16 by float32: to odd there, so that only the second rounding counts."""
+    if kind is not ml_dtypes.bfloat16:
+        return numbers.astype(kind)
+    near = numbers.astype(np.float32)
+    inexact = near.astype(np.float64) != numbers
+    inwards = np.where(
+        np.abs(near.astype(np.float64)) > np.abs(numbers), np.nextafter(near, np.float32(0)), near
+    )
+    odd = np.where(inexact, inwards.view(np.uint32) | 1, near.view(np.uint32)).astype(np.uint32)
+    return odd.view(np.float32).astype(kind)
+
+
 @dataclass
 class FloatGemmini(NumpyGemmini):
     """Elements are codes, sums the bits of float32, both as the integers that the same bits are."""
 
     def _numbers(self, codes: np.ndarray) -> np.ndarray:
         kind = _FORMATS[self.config.input_format][0]
-        return np.asarray(codes).astype(np.int8).view(kind).astype(np.float32)
+        return np.asarray(codes).astype(self._integer).view(kind).astype(np.float32)
+
+    @property
+    def _integer(self) -> type:
+        return np.int16 if self.config.element_bytes == 2 else np.int8
 
     def _codes(self, words: np.ndarray, relu: bool, power: int = 0) -> np.ndarray:
         kind, largest, nan = _FORMATS[self.config.input_format]
         sums = _sums(words)
         missing = np.isnan(sums)
-        tiny = np.abs(sums) < np.finfo(np.float32).tiny
+        tiny = (np.abs(sums) < np.finfo(np.float32).tiny) & (self.config.element_bytes == 1)
         numbers = np.ldexp(
             np.where(tiny, np.copysign(0, sums), np.nan_to_num(sums)).astype(np.float64), power
         )
         numbers = np.where(np.isinf(sums), sums, numbers)
         numbers = np.where(missing | (relu & np.signbit(numbers)), 0.0, numbers)
-        codes = np.clip(numbers, -largest, largest).astype(kind).view(np.int8)
+        codes = rounded_once(np.clip(numbers, -largest, largest), kind).view(self._integer)
         return np.where(missing, nan, codes).astype(np.int64)
 
     def as_sums(self, values: np.ndarray) -> np.ndarray:
@@ -58,8 +79,9 @@ class FloatGemmini(NumpyGemmini):
 
     def largest(self, values: np.ndarray) -> np.ndarray:
         # codes are a sign and a size: -0 is less than 0
-        most = np.where(values < 0, -129 - values, values).max(axis=(2, 3))
-        return np.where(most < 0, -129 - most, most)
+        least = np.iinfo(self._integer).min
+        most = np.where(values < 0, least - 1 - values, values).max(axis=(2, 3))
+        return np.where(most < 0, least - 1 - most, most)
 
     def limited(self, result: np.ndarray) -> np.ndarray:
         return self._codes(result, self.ex.relu)

@@ -206,7 +206,8 @@ class _Expansion:
     def __init__(self, machine: GemminiConfig, loop: LoopConv, slot: int, acc_half: int) -> None:
         m, s = machine, loop
         self.m, self.s = m, s
-        self.nb = max(1, m.dma_max_bytes // m.dim)
+        self.size = m.element_bytes
+        self.nb = max(1, m.dma_max_bytes // (m.dim * self.size))
         self.nb_acc = max(1, m.dma_max_bytes // (4 * m.dim))
         train = m.training_convs
         self.wrot180 = s.wrot180 and train
@@ -313,7 +314,7 @@ class _Expansion:
             stride = s.weight_stride
         block = s.krows * s.kcols * (s.pochs if self.w_0132 else s.kchs)
         shift = int(s.weights_packed and self.m.packed_weights)
-        name, rs1, rs2 = _config_ld(1, stride >> shift, block)
+        name, rs1, rs2 = _config_ld(1, (stride * self.size & _M32) >> shift, block)
         out = [(name, rs1 | shift << 5, rs2)]
         och_step, kch_step = (dim, wide) if self.w_0132 else (wide, dim)
         for och in range(0, s.pochs, och_step):
@@ -331,7 +332,13 @@ class _Expansion:
                         outs, ins = min(och_step, s.pochs - och), min(kch_step, s.kchs - kch)
                         rows, cols = (outs, ins) if self.w_0132 else (ins, outs)
                         row = self.weights_row(kr, kc, kch, och)
-                        out.append((MVIN2, _at(s.weights, (offset & _M32) >> shift), _sized(rows, cols, row)))
+                        out.append(
+                            (
+                                MVIN2,
+                                _at(s.weights, (offset * self.size & _M32) >> shift),
+                                _sized(rows, cols, row),
+                            )
+                        )
         return out
 
     def input(self) -> list[Command]:
@@ -339,7 +346,7 @@ class _Expansion:
         image = self.irows * self.icols
         wide = self.nb * dim
         stride = (s.batch_size if self.in_3120 else s.in_stride) << ds
-        out = [_config_ld(0, stride, image * (s.kchs if self.in_3120 else s.batches), self.pack)]
+        out = [_config_ld(0, stride * self.size, image * (s.kchs if self.in_3120 else s.batches), self.pack)]
         up, left = self.und(s.upad), self.und(s.lpad)
         r_end, c_end = self.rows_inside + self.und(s.dpad), self.cols_inside + self.und(s.rpad)
         for b in range(0, s.batches, wide if self.in_3120 else 1):
@@ -362,7 +369,7 @@ class _Expansion:
                             offset = (b * s.in_row_dim * s.in_col_dim + pixel) * s.in_stride + ich
                             cols = min(wide, s.kchs - ich)
                         row = self.input_row(b, r + up, c + left, ich)
-                        address = 0 if padding else _at(s.input, offset)
+                        address = 0 if padding else _at(s.input, offset * self.size)
                         out.append((MVIN, address, _sized(run >> ds, cols, row)))
                     c += run
         return out
@@ -430,12 +437,12 @@ class _Expansion:
                             offset = pixel * s.out_stride + och
                         rows, cols = min(dim, s.ocols - ocol), min(dim, s.pochs - och)
                         row = _ACC | self.output_row(b, orow, ocol, och)
-                        out.append((MVOUT, _at(s.output, offset), _sized(rows, cols, row)))
+                        out.append((MVOUT, _at(s.output, offset * self.size), _sized(rows, cols, row)))
         return out
 
     def _store_pooled(self) -> list[Command]:
         s, dim = self.s, self.m.dim
-        off = (CONFIG, 2 | s.activation << 2, _KEEP_SCALE << 32 | s.out_stride)
+        off = (CONFIG, 2 | s.activation << 2, _KEEP_SCALE << 32 | s.out_stride * self.size)
         pool = (s.pool_stride & 3) << 4 | (s.pool_size & 3) << 6 | (s.pupad & 3) << 8 | (s.plpad & 3) << 10
         pool |= (s.pool_out_col_dim & 255) << 24 | (s.porows & 255) << 32 | (s.pocols & 255) << 40
         pool |= (s.orows & 255) << 48 | (s.ocols & 255) << 56
@@ -445,5 +452,5 @@ class _Expansion:
                 offset = b * s.pool_out_row_dim * s.pool_out_col_dim * s.out_stride + och
                 rows, cols = min(dim, s.ocols), min(dim, s.pochs - och)  # the number of rows has no effect
                 row = _ACC | self.output_row(b, 0, 0, och)
-                out.append((MVOUT, _at(s.output, offset), _sized(rows, cols, row)))
+                out.append((MVOUT, _at(s.output, offset * self.size), _sized(rows, cols, row)))
         return [*out, off]

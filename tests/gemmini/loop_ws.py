@@ -65,6 +65,7 @@ class LoopWs:
         sp_rows, acc_rows: rows of the local memories.
         dma_max_bytes: largest memory request, which bounds the blocks that one load or store moves.
         packed_weights: whether B may have elements of 4 bits in memory.
+        size: bytes of an element of A, B and C.
         gemmini_order: take all columns of C in one group, as Gemmini does; the commands are the same.
     """
 
@@ -74,13 +75,14 @@ class LoopWs:
     dma_max_bytes: int
     gemmini_order: bool = False
     packed_weights: bool = False
+    size: int = 1
     slot: int = 0
     halves: dict[str, int] = field(default_factory=lambda: {"d": 0, "ex": 0, "st": 0})
 
     def __post_init__(self) -> None:
         half = self.sp_rows // 2
         self.slots = [Slot(a_start=0, b_end=half), Slot(a_start=half, b_end=2 * half)]
-        self.nb = max(1, self.dma_max_bytes // self.dim)
+        self.nb = max(1, self.dma_max_bytes // (self.dim * self.size))
         self.nb_acc = max(1, self.dma_max_bytes // (4 * self.dim))
 
     def feed(self, raw: Raw) -> dict[str, list[Command]] | None:
@@ -166,7 +168,7 @@ class _Loop:
         for j in range(0, self.J if self.d else 0, step):
             for i in range(self.I):
                 piece = self._piece(i, j, step, self.I, self.J, (self.pad_i, self.pad_j))
-                address = self._memory(self.d, i, j, self.d_stride, 1 if self.low_d else 4)
+                address = self._memory(self.d, i, j, self.d_stride, self.machine.size if self.low_d else 4)
                 raw, rows = self._move(MVIN3, address, 4, self.half["d"] + (i * self.J + j) * self.dim, piece)
                 yield Command(raw, writes=(rows,))
 
@@ -181,7 +183,7 @@ class _Loop:
             blocks = [(i, k) for k in range(0, K, nb) for i in range(self.I)]
             rows, cols, pads = self.I, K, (self.pad_i, pad_k)
         for row, col in blocks if self.a else []:
-            address = self._memory(self.a, row, col, self.a_stride, 1)
+            address = self._memory(self.a, row, col, self.a_stride, self.machine.size)
             piece = self._piece(row, col, nb, rows, cols, pads)
             raw, local = self._move(
                 MVIN, address, 4 if self.resadd else 0, base + (row * cols + col) * self.dim, piece
@@ -203,7 +205,7 @@ class _Loop:
             blocks = [(k, j) for group in self._groups() for k in range(K) for j in group[::nb]]
             rows, cols, pads = K, self.J, (pad_k, self.pad_j)
         for row, col in blocks if self.b else []:
-            offset = self._memory(0, row, col, self.b_stride, 1) >> self.b_shift
+            offset = self._memory(0, row, col, self.b_stride, self.machine.size) >> self.b_shift
             address = (self.b + offset) % 2**64
             piece = self._piece(row, col, nb, rows, cols, pads)
             place = base + (row * cols + col) * self.dim
@@ -249,7 +251,9 @@ class _Loop:
                 if self.spad_only:
                     address = 1 << 32 | (self.c_spad + block) % 2**32
                 else:
-                    address = self._memory(self.c, i, j, self.c_stride, 4 if self.full_c else 1)
+                    address = self._memory(
+                        self.c, i, j, self.c_stride, 4 if self.full_c else self.machine.size
+                    )
                 raw, rows = self._move(
                     MVOUT_SPAD if self.spad_only else MVOUT,
                     address,

@@ -284,7 +284,7 @@ class NumpyGemmini(LoopMacros):
     def mvin(self, state: LoadState, address: int, rs2: int) -> None:
         to, rows, cols = self.place(bits(rs2, 31, 0)), bits(rs2, 63, 48), bits(rs2, 47, 32)
         wide = to.accumulator and not state.shrink
-        size = 4 if wide else 1
+        size = 4 if wide else self.config.element_bytes
         assert 1 <= rows <= 255
         assert 1 <= cols <= max(64, self.config.dma_max_bytes, 4 * self.dim) // size
         r, c = np.mgrid[0:rows, 0:cols]
@@ -340,7 +340,8 @@ class NumpyGemmini(LoopMacros):
 
     def mvout(self, address: int, rs2: int) -> None:
         source, rows, cols = self.place(bits(rs2, 31, 0)), bits(rs2, 63, 48), bits(rs2, 47, 32)
-        st, size = self.st, 4 if source.accumulator and source.full else 1
+        st, narrow = self.st, self.config.element_bytes
+        size = 4 if source.accumulator and source.full else narrow
         if self.config.normalizations and source.accumulator and st.mode == "rows":
             for n in range(rows):
                 c = np.arange(cols)
@@ -350,7 +351,7 @@ class NumpyGemmini(LoopMacros):
         if source.norm:
             return
         if st.mode == "pooled":
-            assert size == 1
+            assert size == narrow
             assert cols <= self.dim
             pr, pc, wr, wc, c = np.ogrid[: st.porows, : st.pocols, : st.pool_size, : st.pool_size, :cols]
             row, col = pr * st.pool_stride + wr - st.upad, pc * st.pool_stride + wc - st.lpad
@@ -358,20 +359,22 @@ class NumpyGemmini(LoopMacros):
             held = self.stored(source, np.where(inside, source.row + row * st.ocols + col, 0), c)
             values = np.where(inside, self.by_table(held), 0)
             pixel = (pr * st.out_dim + pc)[:, :, 0, 0]
-            self.write(address + pixel * st.stride + c[:, :, 0, 0], self.largest(values), 1)
+            self.write(address + pixel * st.stride + c[:, :, 0, 0], self.largest(values), narrow)
             return
         if st.mode == "1-D":
             rows = st.orows * st.ocols
         r, c = np.mgrid[0:rows, 0:cols]
         assert (
-            1 <= rows <= (self.dim if cols > self.dim or (self.function.function >= 2 and size == 1) else 255)
+            1
+            <= rows
+            <= (self.dim if cols > self.dim or (self.function.function >= 2 and size == narrow) else 255)
             or st.mode == "1-D"
         )
-        assert cols <= self.dim or (size == 1 and st.mode == "rows")
+        assert cols <= self.dim or (size == narrow and st.mode == "rows")
         pixel = r // st.ocols * st.out_dim + r % st.ocols if st.mode == "1-D" else r
-        apart = self.apart if size == 1 else self.dim
+        apart = self.apart if size == narrow else self.dim
         values = self.stored(source, source.row + r + c // self.dim * apart, c % self.dim)
-        if size == 1:
+        if size == narrow:
             values = self.by_table(values)
             if self.function.function >= 2:
                 gains = self.acc[self.parameters :].reshape(-1)[:cols] & 0xFFFFFFFF

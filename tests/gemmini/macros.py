@@ -39,7 +39,12 @@ class LoopMacros:
     def reset_macros(self) -> None:
         c = self.config
         self.ws = loop_ws.LoopWs(
-            c.dim, c.scratchpad_rows, c.accumulator_rows, c.dma_max_bytes, packed_weights=c.packed_weights
+            c.dim,
+            c.scratchpad_rows,
+            c.accumulator_rows,
+            c.dma_max_bytes,
+            packed_weights=c.packed_weights,
+            size=c.element_bytes,
         )
         self.conv = loop_conv.Expander(c)
         self.conv_slots: list[dict[int, tuple[int, int]]] = [{}, {}]

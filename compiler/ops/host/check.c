@@ -7,6 +7,7 @@ void print_number(int64_t value);
 
 static inline int64_t element(const void* data, int64_t index, int64_t bytes) {
   if (bytes == 1) return ((const int8_t*)data)[index];
+  if (bytes == 2) return ((const int16_t*)data)[index];
   return bytes == 4 ? ((const int32_t*)data)[index] : ((const int64_t*)data)[index];
 }
 

@@ -44,6 +44,8 @@ void net_copy(const int64_t* d, const void* input, void* output) {
     COPY(int8_t);
   } else if (bytes == 4) {
     COPY(int32_t);
+  } else if (bytes == 2) {
+    COPY(int16_t);
   } else {
     COPY(int64_t);
   }
@@ -59,6 +61,7 @@ void net_fill(const int64_t* d, void* output) {
     for (int64_t i = 0; i < n; ++i, to += step * bytes) {
       if (bytes == 1) *to = (char)constant;
       else if (bytes == 4) *(int32_t*)to = (int32_t)constant;
+      else if (bytes == 2) *(int16_t*)to = (int16_t)constant;
       else *(int64_t*)to = constant;
     }
   } while (walk_next(&w));

@@ -19,6 +19,21 @@ void net_embed(const int64_t* d, const int32_t* indices, const int8_t* table, in
   } while (walk_next(&w));
 }
 
+// The same of elements of 16 bits.
+void net_embed_wide(const int64_t* d, const int32_t* indices, const int16_t* table, int16_t* output) {
+  struct walk w;
+  d = walk_begin(&w, d, 2);
+  const int64_t n = d[0], from_step = d[1], to_step = d[2], rows = d[3], row_step = d[4];
+  do {
+    int64_t row = indices[w.at[0]];
+    if (row < 0) row += rows;
+    row = row < 0 ? 0 : row >= rows ? rows - 1 : row;
+    const int16_t* from = table + row * row_step;
+    int16_t* to = output + w.at[1];
+    FOR_EACH(i, n, int16_t, to[i * to_step], from[i * from_step]);
+  } while (walk_next(&w));
+}
+
 enum { PAIRS = 4 };  // that are turned before the first is stored: loads need not wait for stores, nor for one another
 
 // Turns `pairs` pairs, at most PAIRS.

@@ -141,6 +141,22 @@ INLINE int8_t encoded(float steps, int64_t zero, int64_t low, int64_t high) {
   return (int8_t)(whole + zero);
 }
 
+// The number of a code of bfloat16, and the code nearest to a number, ties to even, at most that of the largest number.
+INLINE float widened(int16_t code) {
+  const uint32_t bits = (uint32_t)(uint16_t)code << 16;
+  float x;
+  __builtin_memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+INLINE int16_t narrowed(float x) {
+  uint32_t bits;
+  __builtin_memcpy(&bits, &x, sizeof bits);
+  const uint32_t size = bits & 0x7fffffff, code = (size + 0x7fff + (size >> 16 & 1)) >> 16;
+  if (size > 0x7f800000) return 0x7fc0;
+  return (int16_t)((code < 0x7f7f ? code : 0x7f7f) | (bits >> 16 & 0x8000));
+}
+
 // Code of 8 bits with so many bits of a fraction: the nearest number, ties to even, at most `largest`; `least` is the exponent of the
 // least normal number, as float32 has it.
 INLINE int8_t coded(float x, int64_t fraction, int64_t least, int64_t largest, int64_t nan) {

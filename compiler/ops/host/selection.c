@@ -57,8 +57,10 @@ void net_take(const int64_t* d, const void* input, const int32_t* indices, void*
       const int64_t from = w.at[0] + i * from_step, to = w.at[2] + j * to_step;
       if (bytes == 1)
         ((int8_t*)output)[to] = ((const int8_t*)input)[from];
-      else
+      else if (bytes == 4)
         ((int32_t*)output)[to] = ((const int32_t*)input)[from];
+      else
+        ((int16_t*)output)[to] = ((const int16_t*)input)[from];
     }
   } while (walk_next(&w));
 }

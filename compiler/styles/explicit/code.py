@@ -165,8 +165,8 @@ def explicit_code(
     accumulator = accelerator.accumulator_rows if ready.pooled_after else memory.accumulator_used
     sizes = {
         PARTIAL_SUMS: spill_bytes(ready.plan),
-        UNPOOLED: layer.pixels_out * _channels(layer, last) * ready.pooled_after,
-        TRANSPOSED: problem.groups * problem.C * problem.K * ready.transposed,
+        UNPOOLED: layer.pixels_out * _channels(layer, last) * ready.pooled_after * layer.element_bytes,
+        TRANSPOSED: problem.groups * problem.C * problem.K * ready.transposed * layer.element_bytes,
     }
 
     def emit(e: Emitter, operands: Operands) -> None:

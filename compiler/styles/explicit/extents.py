@@ -392,10 +392,11 @@ class Tiling:
         return self.row.extent > self.a.pieces(self.column.extent, self.dim)
 
 
-def load_blocks(a: CountArrays, dim: Values, request: Values) -> Values:
-    """Blocks of the array's side that one load brings at most, where memory has requests of `request` bytes."""
+def load_blocks(a: CountArrays, dim: Values, request: Values, element: Values) -> Values:
+    """Blocks of the array's side that one load brings at most, of elements of `element` bytes, where memory has requests of `request`
+    bytes."""
     widest = a.at_most(a.larger(4 * dim, request), LOAD_BYTES)
-    return a.at_least(widest // dim, 1)
+    return a.at_least(widest // (dim * element), 1)
 
 
 def merge_rows(

@@ -156,12 +156,15 @@ class WeightLoads(BlockLoads):
     def _body(self, parameters: Sequence[Number], at: Sequence[Number]) -> None:
         e, plan, place = self._e, self._plan, self._place(parameters)
         layout, problem, dim = plan.layer.weight_steps, plan.layer.problem, plan.accelerator.dim
+        element = plan.layer.element_bytes
         base = e.add(self._operands.weight, e.mul(place.group, layout.group))
         chunk, width = e.mul(at[-1], dim), self._width
         if plan.transposed:
             c = e.mul(at[0], width)
             rows, columns = place.extent("K"), e.sub(place.weight_depth, c)
-            source = e.add(e.mul(e.add(place.start("K"), chunk), layout.pitch), place.start("C"), c)
+            source = e.address(
+                e.mul(e.add(place.start("K"), chunk), layout.pitch), element, place.start("C"), c
+            )
             row = e.add(e.mul(at[0], width // plan.depth * plan.block["K"]), chunk)
         else:
             window = list(at[2:-1] if plan.tiles_apart else at[1:-1])
@@ -188,7 +191,7 @@ class WeightLoads(BlockLoads):
             if plan.layer.weight_bits == 4:
                 source = e.add(e.mul(first, layout.pitch), e.div(e.add(place.start("K"), k), 2))
             else:
-                source = e.add(e.mul(first, layout.pitch), place.start("K"), k)
+                source = e.address(e.mul(first, layout.pitch), element, place.start("K"), k)
             row = e.add(
                 e.mul(block, plan.window_rows),
                 e.mul(e.add(e.mul(s, plan.block["R"]), r), plan.block["C"]),
@@ -345,7 +348,7 @@ class InputLoads(BlockLoads):
         self._e.command(
             "config_ld",
             state=0,
-            stride=plan.layer.input.pitch * plan.column.step,
+            stride=plan.layer.input.pitch * plan.column.step * plan.layer.element_bytes,
             block_stride=max(plan.pixels_in if plan.wide_inputs else plan.dim, 1),
         )
 
@@ -402,8 +405,9 @@ class InputLoads(BlockLoads):
             x,
             e.mul(low, plan.column.step),
         )
-        source = e.add(
+        source = e.address(
             self._operands.input,
+            layer.element_bytes,
             e.mul(place.group, layer.input.group),
             e.mul(first, layer.input.pitch),
             place.start("C"),

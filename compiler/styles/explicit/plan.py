@@ -150,7 +150,7 @@ def make_plan(
             raise InfeasibleError(
                 f"the mapping uses {used} {name} of the array, {used - dim} more than there are"
             )
-    if accelerator.input_bits != 8 or accelerator.accumulator_bits != 32:
+    if not accelerator.common_elements:
         raise InfeasibleError("programs are compiled for 8-bit inputs and 32-bit accumulation only")
     block, tile = mapping.tile(2), mapping.tile(1)
     tile["K"] *= mapping.columns
@@ -191,7 +191,7 @@ def make_plan(
         dim=dim,
         depth=depth,
         chain=exact // depth,
-        load_blocks=load_blocks(INTEGERS, dim, accelerator.dma_max_bytes),
+        load_blocks=load_blocks(INTEGERS, dim, accelerator.dma_max_bytes, accelerator.element_bytes),
         layer=layer,
         accelerator=accelerator,
         dataflow=mapping.dataflow,

@@ -72,8 +72,9 @@ def pooled_tile(
         image = e.add(place.tile_start("N"), at[1])
         pixel = e.add(e.mul(e.add(e.mul(image, pool.rows), first_row), pool.columns), first_column)
         row = e.add(numbers[-1], e.mul(at[0], plan.pixels_out), e.mul(at[1], tile["Q"] * tile["P"]))
-        address = e.add(
+        address = e.address(
             operands.output,
+            layer.element_bytes,
             e.mul(place.group, layer.output.group),
             e.mul(pixel, layer.output.pitch),
             place.tile_start("K"),
@@ -91,7 +92,7 @@ def pooled_tile(
                 pocols=columns,
                 orows=place.tile_extent("Q"),
                 ocols=tile["P"],
-                stride=layer.output.pitch,
+                stride=layer.output.pitch * layer.element_bytes,
                 acc_scale=scale,
             )
             e.command(
@@ -116,14 +117,14 @@ def emit_pool(
 
     They pass through the accumulator, unscaled, a few windows at a time. What stored them has to be fenced.
     """
-    pool, problem, dim = layer.pooling, layer.problem, accelerator.dim
+    pool, problem, dim, element = layer.pooling, layer.problem, accelerator.dim, layer.element_bytes
     assert pool is not None
     rows, columns, alone = check_pool(layer, accelerator)
     half = 0 if alone else accelerator.accumulator_rows // 2
     # groups side by side are one
     adjacent = layer.output.group == problem.K
     groups, size = (1, channels) if adjacent else (problem.groups, problem.K)
-    e.command("config_ld", state=0, stride=channels, block_stride=dim, shrink=1)
+    e.command("config_ld", state=0, stride=channels * element, block_stride=dim, shrink=1)
     place = e.variable(0)
     with (
         e.loop(groups, hint="group") as group,
@@ -148,7 +149,7 @@ def emit_pool(
             pixel = e.add(e.mul(e.add(e.mul(image, problem.Q), y, line), problem.P), x, at)
             e.command(
                 "mvin",
-                address=e.add(unpooled, e.mul(pixel, channels), e.mul(group, size), k),
+                address=e.address(unpooled, element, e.mul(pixel, channels), e.mul(group, size), k),
                 local=e.local(e.add(base, e.mul(line, ocols), at), accumulator=True),
                 cols=cols,
                 rows=e.min(dim, e.sub(ocols, at)),
@@ -164,13 +165,17 @@ def emit_pool(
             pocols=pocols,
             orows=orows,
             ocols=ocols,
-            stride=layer.output.pitch,
+            stride=layer.output.pitch * element,
         )
         pixel = e.add(e.mul(e.add(e.mul(image, pool.rows), first_row), pool.columns), first_column)
         e.command(
             "mvout",
-            address=e.add(
-                operands.output, e.mul(pixel, layer.output.pitch), e.mul(group, layer.output.group), k
+            address=e.address(
+                operands.output,
+                element,
+                e.mul(pixel, layer.output.pitch),
+                e.mul(group, layer.output.group),
+                k,
             ),
             local=e.local(base, accumulator=True),
             cols=cols,

@@ -216,7 +216,7 @@ class Results:
             else:
                 address = e.add(
                     self._operands.output,
-                    e.mul(self._element(place, pixel, k), _INT32 if raw else 1),
+                    e.mul(self._element(place, pixel, k), _INT32 if raw else layer.element_bytes),
                 )
             local = e.local(row, accumulator=True, read_full=raw)
             e.command("mvout", address=address, local=local, cols=columns, rows=rows)
@@ -233,7 +233,7 @@ class Results:
         elif layer.pooling is None:
             self._e.command(
                 "config_st",
-                stride=layer.output.pitch,
+                stride=layer.output.pitch * layer.element_bytes,
                 activation=int(layer.relu),
                 acc_scale=float32_bits(layer.scale),
             )

@@ -128,7 +128,11 @@ def conv_macro(
     written, store_rows = conv_stores(a, machine, layer, tile, blocks_k)
     # all blocks of columns that one load of weights brings are computed after it, one after the other
     blocks = in_blocks(tile.channels)
-    tail = compute * (a.smaller(blocks, a.larger(machine.request / dim, 1.0)) - 1.0) / blocks
+    tail = (
+        compute
+        * (a.smaller(blocks, a.larger(machine.request / (dim * layer.element_size), 1.0)) - 1.0)
+        / blocks
+    )
     return overlapped(
         a,
         machine,
@@ -199,7 +203,7 @@ def conv_inputs(
     outside = layer.images * (heights - inside_down) / fewer * trips_p * trips_r * in_blocks(span)
     extra = layer.images * inside_down / fewer * trips_r * edges + outside
     inputs = tiles_loaded(
-        a, machine, pixels, layer.depth, tile.depth, layer.input_pitch * fewer, command_rows=command, between=1.0,
+        a, machine, pixels, layer.depth, tile.depth, layer.input_pitch * fewer, layer.element_size, command, 1.0,
         crowd=1.0 + _ZEROS * extra * command / pixels,
     )  # fmt: skip
     # zeros of the padding are written too, and every command ends with the copies of its last pixel
@@ -229,13 +233,17 @@ def conv_stores(
     pixels_out = layer.images * layer.rows * layer.columns
     written, _ = parts(
         a, layer.channels, tile.channels,
-        lambda k: store_bytes(a, machine, pixels_out, k, layer.output_pitch, piece=dim, element=1.0),
+        lambda k: store_bytes(a, machine, pixels_out, k, layer.output_pitch, piece=dim, element=layer.element_size),
     )  # fmt: skip
     reads = a.where(layer.pool_size > 0.5, layer.pool_size * layer.pool_size, 1.0 + 0.0 * layer.pool_size)
-    store_rows = pixels_out * blocks_k * a.larger(reads * machine.profile.store_pace, dim / machine.beat)
+    store_rows = (
+        pixels_out
+        * blocks_k
+        * a.larger(reads * machine.profile.store_pace, dim * layer.element_size / machine.beat)
+    )
     store_rows = stored(
         a, machine, store_rows, pixels_out, layer.channels, layer.output_pitch,
-        piece=a.smaller(dim, tile.channels), element=1.0, groups=layer.groups,
+        piece=a.smaller(dim, tile.channels), element=layer.element_size, groups=layer.groups,
         shift=tile.channels,
     )  # fmt: skip
     return written, store_rows

@@ -53,7 +53,9 @@ def with_first_run(
     share = share / (layer.kernel_rows * layer.kernel_columns * layer.depth)
     compute = found.compute / layer.groups * share
     blocks = NUMPY.up(tile.channels / machine.dim)
-    loads_of_weights = NUMPY.up(blocks / NUMPY.larger(machine.request / machine.dim, 1.0))
+    loads_of_weights = NUMPY.up(
+        blocks / NUMPY.larger(machine.request / (machine.dim * layer.element_size), 1.0)
+    )
     beside = compute / blocks + _BESIDE * weights * (1.0 - 1.0 / loads_of_weights)
     first = weights + inputs + found.compute - NUMPY.smaller(beside, compute) + _ENDS
     return replace(found, total=NUMPY.larger(found.total, first))

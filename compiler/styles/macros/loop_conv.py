@@ -29,7 +29,7 @@ class LoopConv:
         e, layer, plan = self.e, self.layer, self.plan
         assert layer.scale is not None
         e.command("config_ex", dataflow=1, a_stride=plan.stride >> plan.downsample)
-        e.command("config_st", activation=int(layer.relu), stride=layer.output.pitch,
+        e.command("config_st", activation=int(layer.relu), stride=layer.output.pitch * layer.element_bytes,
                   acc_scale=float32_bits(layer.scale))  # fmt: skip
         self._loops("g" + plan.order, {})
 
@@ -87,20 +87,21 @@ class LoopConv:
         in_column, left, right = self._pixels(in_column, in_columns, width)
 
         pixel = e.add(e.mul(e.add(e.mul(n, height), in_row), width), in_column)
-        inputs = e.add(operands.input, e.mul(at["g"], layer.input.group), e.mul(pixel, layer.input.pitch), c)
+        element = layer.element_bytes
+        before = e.mul(at["g"], layer.input.group), e.mul(pixel, layer.input.pitch), c
+        inputs = e.address(operands.input, element, *before)
         weight_row = e.add(e.mul(e.add(e.mul(s, p.R), r), p.C), c)
         steps, packed = layer.weight_steps, layer.weight_bits == 4
         weights = e.add(
             operands.weight,
             e.mul(at["g"], steps.group),
             e.mul(weight_row, steps.pitch),
-            e.div(k, 2) if packed else k,
+            e.div(k, 2) if packed else e.mul(k, element),
         )
         stored_rows, stored_columns = (pool.rows, pool.columns) if pool else (p.Q, p.P)
         result = e.add(e.mul(e.add(e.mul(n, stored_rows), pooled_row), stored_columns), pooled_column)
-        output = e.add(
-            operands.output, e.mul(at["g"], layer.output.group), e.mul(result, layer.output.pitch), k
-        )
+        before = e.mul(at["g"], layer.output.group), e.mul(result, layer.output.pitch), k
+        output = e.address(operands.output, element, *before)
         # without a bias the macro still has to clear the accumulator, which takes an address that is not null
         bias = operands.output
         if layer.bias:

@@ -177,7 +177,7 @@ class LoopWs:
         """How products take B, and loads of both operands."""
         e, layer = self.e, self.layer
         e.command("config_ex", dataflow=1, b_transpose=int(layer.weights_transposed))
-        e.command("config_ld", state=0, block_stride=self.dim, stride=layer.input.pitch)
+        e.command("config_ld", state=0, block_stride=self.dim, stride=layer.input.pitch * layer.element_bytes)
         e.command(
             "config_ld", state=1, block_stride=self.dim, stride=layer.weight_steps.pitch, packed=self.packed
         )
@@ -196,7 +196,7 @@ class LoopWs:
         if layer.scale is None:
             self.e.command("config_st", stride=layer.output.pitch * 4)
         else:
-            self.e.command("config_st", activation=int(layer.relu), stride=layer.output.pitch,
+            self.e.command("config_st", activation=int(layer.relu), stride=layer.output.pitch * layer.element_bytes,
                            acc_scale=float32_bits(layer.scale))  # fmt: skip
 
     def _enter_depth(self, k: Number) -> None:
@@ -232,19 +232,21 @@ class LoopWs:
         (i, pad_i), (j, pad_j), (k, pad_k) = (self._extent(axis, at[axis]) for axis in "ijk")
         row, column, inner = (e.mul(at[axis], self.tile[axis] * self.dim) for axis in "ijk")
 
-        a = e.add(operands.input, e.mul(at["g"], layer.input.group), e.mul(row, layer.input.pitch), inner)
+        element = layer.element_bytes
+        before = e.mul(at["g"], layer.input.group), e.mul(row, layer.input.pitch), inner
+        a = e.address(operands.input, element, *before)
         weight_at = (column, inner) if layer.weights_transposed else (inner, column)
         b = e.add(
             operands.weight,
             e.mul(at["g"], layer.weight_steps.group),
             e.mul(weight_at[0], layer.weight_steps.pitch),
-            e.div(weight_at[1], 2) if self.packed else weight_at[1],
+            e.div(weight_at[1], 2) if self.packed else e.mul(weight_at[1], element),
         )
         a, a_id = self._reused(self.keep_a, a, at)
         b, b_id = self._reused(self.keep_b, b, at)
 
         place = e.add(e.mul(at["g"], layer.output.group), e.mul(row, layer.output.pitch), column)
-        size = 4 if layer.scale is None else 1
+        size = 4 if layer.scale is None else element
         target = e.add(operands.output, e.mul(place, size))
         d: Number = 0
         d_stride: Number = 0

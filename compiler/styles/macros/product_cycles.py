@@ -82,7 +82,7 @@ def product_macro(
 
     runs = trips_i * trips_j * trips_k
     outer = trips_i * trips_j * (1.0 + again)
-    wide = a.larger(machine.request, dim)
+    wide = a.larger(machine.request / layer.element_size, dim)
     first = a.smaller(dim, tile.rows) * a.smaller(wide, tile.depth)
     first = first + a.smaller(dim, tile.depth) * a.smaller(wide, tile.columns)
     fences = a.where(tile.depth_outside > 1.5, one, a.where(j_outside, trips_j, trips_i)) * trips_k
@@ -153,7 +153,8 @@ def operands_loaded(
     weight_rows = a.where(turned, layer.channels, layer.depth)
     weight_columns = a.where(turned, layer.depth, layer.channels)
     weight_tile = a.where(turned, tile.depth, tile.columns)
-    load_a = tiles_loaded(a, machine, layer.pixels, layer.depth, tile.depth, layer.input_pitch)
+    element = layer.element_size
+    load_a = tiles_loaded(a, machine, layer.pixels, layer.depth, tile.depth, layer.input_pitch, element)
     load_a = loaded(a, machine, load_a, times_a, layer.pixels, layer.depth, layer.input_pitch, tile.depth)
     load_b = tiles_loaded(
         a, machine, weight_rows, weight_columns, weight_tile, layer.weight_pitch, layer.weight_size
@@ -181,11 +182,11 @@ def stores_of_product(
         )  # fmt: skip
         return total
 
-    piece = a.where(layer.raw > 0.5, dim, a.larger(machine.request, dim))
-    size = 1.0 + 3.0 * layer.raw
+    piece = a.where(layer.raw > 0.5, dim, a.larger(machine.request / layer.element_size, dim))
+    size = layer.result_size
     written = bytes_stored(layer.output_pitch, size, piece) + bytes_stored(sums_pitch, 4.0, dim) * again
     # wide rows of sums take the port several cycles
-    results = layer.pixels * layer.channels * (1.0 + 3.0 * layer.raw + 4.0 * again)
+    results = layer.pixels * layer.channels * (layer.result_size + 4.0 * again)
     store_rows = a.larger(
         layer.pixels * blocks_j * (1.0 + again) * machine.profile.store_pace, results / machine.beat
     )

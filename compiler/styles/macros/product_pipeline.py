@@ -132,10 +132,12 @@ def _totals(machine: MachineRates, layer: MacroLayer, tile: ProductTile) -> _Who
         NUMPY, machine, layer, tile, layer.output_pitch, NUMPY.up(layer.channels / machine.dim), 0.0
     )
     raw = layer.raw > 0.5
-    piece: Values = NUMPY.where(raw, machine.dim, NUMPY.larger(machine.request, machine.dim))
+    piece: Values = NUMPY.where(
+        raw, machine.dim, NUMPY.larger(machine.request / layer.element_size, machine.dim)
+    )
     filled = stored(
         NUMPY, machine, 0.0 * layer.pixels, layer.pixels, layer.channels, layer.output_pitch,
-        piece=NUMPY.smaller(piece, tile.columns), element=1.0 + 3.0 * layer.raw, shift=tile.columns,
+        piece=NUMPY.smaller(piece, tile.columns), element=layer.result_size, shift=tile.columns,
         running=1.0 - layer.bias - layer.residual,
     )  # fmt: skip
     port = float(written) / float(machine.bandwidth)
@@ -150,16 +152,16 @@ def _totals(machine: MachineRates, layer: MacroLayer, tile: ProductTile) -> _Who
         )
     )
     a_filled, b_filled = (machine.profile.fill_cycles(count) for count in lines)
-    size = 1.0 + 3.0 * layer.raw
+    size = layer.result_size
     # requests of a line that rows share wait together
     apart = float(layer.output_pitch * size) >= machine.profile.line_bytes
     puts = _requests(machine, layer.output_pitch, tile.columns, piece, size) if apart else 0.0
     across = float(tile.depth if float(layer.transposed) > 0.5 else tile.columns)
     return _Whole(
         a=cycles_of(once[0]), a_filled=a_filled, a_again=again[0],
-        a_requests=_requests(machine, layer.input_pitch, tile.depth, machine.request, 1.0),
+        a_requests=_requests(machine, layer.input_pitch, tile.depth, machine.request / layer.element_size, layer.element_size),
         b=cycles_of(once[1]), b_filled=b_filled, b_again=again[1],
-        b_requests=_requests(machine, layer.weight_pitch, across, machine.request, layer.weight_size),
+        b_requests=_requests(machine, layer.weight_pitch, across, machine.request / layer.element_size, layer.weight_size),
         residual=cycles_of(residual) * float(layer.residual), store=max(float(rows), port), written=port,
         filled=float(filled), puts=puts,
     )  # fmt: skip

@@ -82,6 +82,7 @@ class MacroLayer:
         height, width, top, left: of the stored image, and the padding above and left of it.
         bias, residual, raw, transposed: see `baco.compiler.latency.batch.LayerBatch`; of all but a bias, convolutions have none.
         pool_size, pool_stride, pool_padding: 0 without pooling.
+        weight_size, element_size: bytes of a weight, and of an element of input and results, in main memory.
     """
 
     images: Values
@@ -113,6 +114,12 @@ class MacroLayer:
     weight_pitch: Values
     output_pitch: Values
     weight_size: Values
+    element_size: Values
+
+    @property
+    def result_size(self) -> Values:
+        """Bytes of a result: an element, or a sum."""
+        return self.element_size + (4.0 - self.element_size) * self.raw
 
     @property
     def pixels(self) -> Values:

@@ -166,6 +166,7 @@ def parameters(accelerator: Accelerator) -> dict[str, int]:
         "SCRATCHPAD_ROWS": accelerator.scratchpad_rows,
         "ACCUMULATOR_ROWS": accelerator.accumulator_rows,
         "ROW_BITS": local_address_bits(accelerator),
+        "ELEMENT_BYTES": accelerator.element_bytes,
         "ROW_BYTES": max(MOVE_BYTES, accelerator.dma_max_bytes, 4 * accelerator.dim),
         "WS": int("WS" in accelerator.dataflows),
         "OS": int("OS" in accelerator.dataflows),

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from tests.accel.testbench import BENCHES, RTL, build
+from tests.gemmini.float_machine import rounded_once
 
 TYPES = {"fp8-e4m3": ml_dtypes.float8_e4m3fn, "fp8-e5m2": ml_dtypes.float8_e5m2}
+ALL_TYPES = TYPES | {"bf16": ml_dtypes.bfloat16}
 NAN = 0x7FC00000
 
 
@@ -76,11 +78,55 @@ def test_sums(tmp_path: Path) -> None:
     assert np.array_equal(results, _bits(sums))
 
 
-@pytest.mark.parametrize("name", TYPES)
+def _bfloats(*parts: np.ndarray) -> np.ndarray:
+    """Codes of all of some signs, exponents and fractions."""
+    sign, exponent, fraction = (part.ravel() for part in np.meshgrid(*parts))
+    return np.asarray(sign << 15 | exponent << 7 | fraction, dtype=np.uint16)
+
+
+def test_products_of_bfloat16(tmp_path: Path) -> None:
+    """Every pair of fractions where products are normal, beside the least normal ones, and the largest; every pair of exponents; and
+    any of all."""
+    random = np.random.default_rng(2)
+    fractions = np.arange(128)
+    pairs = []
+    for left, right in (
+        (127, 127),
+        (1, 127),
+        (64, 63),
+        (64, 62),
+        (60, 60),
+        (50, 60),
+        (0, 127),
+        (0, 200),
+        (254, 127),
+        (190, 191),
+    ):
+        pairs.append(np.meshgrid(_bfloats([0], [left], fractions), _bfloats([1], [right], fractions)))
+    exponents = np.arange(256)
+    few = [
+        _bfloats([sign], exponents, [fraction])
+        for sign, fraction in ((0, 0), (1, 0), (0, 1), (0, 0x55), (0, 0x7F))
+    ]
+    pairs += [np.meshgrid(left, right) for left in few for right in few]
+    pairs.append(random.integers(0, 1 << 16, (2, 400_000)).astype(np.uint16))
+    x, y = (np.concatenate([np.ravel(pair[side]) for pair in pairs]) for side in (0, 1))
+    with np.errstate(all="ignore"):
+        products = x.view(ml_dtypes.bfloat16).astype(np.float32) * y.view(ml_dtypes.bfloat16).astype(
+            np.float32
+        )
+    subnormal = (np.abs(products) < np.finfo(np.float32).tiny) & (products != 0)
+    assert subnormal.sum() > 50_000
+    results = _results(tmp_path, "baco_bf16_product", "PRODUCT", "bf16", x, y)
+    assert np.array_equal(results, _bits(products))
+
+
+@pytest.mark.parametrize("name", ALL_TYPES)
 def test_narrowed(tmp_path: Path, name: str) -> None:
     random = np.random.default_rng(1)
-    kind = TYPES[name]
-    numbers = np.arange(256, dtype=np.uint8).view(kind).astype(np.float32)
+    kind = ALL_TYPES[name]
+    code = np.uint16 if name == "bf16" else np.uint8
+    numbers = np.arange(np.iinfo(code).max + 1, dtype=code).view(kind).astype(np.float32)
     numbers = np.sort(numbers[np.isfinite(numbers)])
     middles = (numbers[1:] + numbers[:-1]) / 2
     points = np.concatenate([numbers, middles, [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1e30, -1e30]])
@@ -89,7 +135,7 @@ def test_narrowed(tmp_path: Path, name: str) -> None:
     wide = random.integers(0, 1 << 32, 200_000, dtype=np.uint32).view(np.float32)
     near = random.normal(0, 1, 200_000) * 2.0 ** random.integers(-20, 18, 200_000)
     x = np.concatenate([points, *beside, wide, near.astype(np.float32)])
-    # as they are, and scaled to and from any power of two; subnormal ones count as zeros
+    # as they are, and scaled to and from any power of two; subnormal ones count as zeros where elements have 8 bits
     power = random.integers(0, 256, len(x))
     with np.errstate(all="ignore"):
         scaled = np.ldexp(x.astype(np.float64), 127 - power).astype(np.float32)
@@ -98,10 +144,15 @@ def test_narrowed(tmp_path: Path, name: str) -> None:
     power = np.concatenate([np.full(len(x) // 2, 127), power, power])
     largest = float(numbers[-1])
     kept = np.where((relu == 1) & np.signbit(x) & ~np.isnan(x), np.float32(0), x)
-    kept = np.where(np.abs(kept) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), kept), kept)
+    if name != "bf16":
+        kept = np.where(np.abs(kept) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), kept), kept)
     exact = np.ldexp(kept.astype(np.float64), power - 127)
-    codes = np.clip(np.nan_to_num(exact, posinf=largest, neginf=-largest), -largest, largest).astype(kind)
-    codes = np.where(np.isnan(kept), {"fp8-e4m3": 0x7F, "fp8-e5m2": 0x7E}[name], codes.view(np.uint8))
+    clipped = np.clip(np.nan_to_num(exact, posinf=largest, neginf=-largest), -largest, largest)
+    codes = rounded_once(clipped, kind)
+    codes = np.where(
+        np.isnan(kept), {"fp8-e4m3": 0x7F, "fp8-e5m2": 0x7E, "bf16": 0x7FC0}[name], codes.view(code)
+    )
     packed = relu | power << 8
-    results = _results(tmp_path, "baco_fp8_narrow", "NARROW", name, x.view(np.uint32), packed)
+    module = f"baco_{name.partition('-')[0]}_narrow"
+    results = _results(tmp_path, module, "NARROW", name, x.view(np.uint32), packed)
     assert np.array_equal(results, codes)

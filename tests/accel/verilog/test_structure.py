@@ -4,6 +4,7 @@ from importlib.resources import files
 
 import pytest
 
+from baco.accel.verilog.elements import of_width
 from baco.accel.verilog.source import resolve_conditionals
 from baco.accel.verilog.structure import structure
 from baco.common.errors import BacoError, InputError
@@ -77,7 +78,9 @@ def array(dim: int, tile: int, psum: int, *flows: str) -> str:
     """A wrapper `top` around the systolic array alone, with the dataflows named."""
     features = {"BACO_WS": "WS" in flows, "BACO_OS": "OS" in flows, "BACO_FP8": False}
     parts = [
-        resolve_conditionals((files("baco.accel") / "rtl" / f"{name}.v").read_text(), features, name)
+        resolve_conditionals(
+            of_width((files("baco.accel") / "rtl" / f"{name}.v").read_text(), 8), features, name
+        )
         for name in ("baco_mesh", "baco_mesh_row")
     ]
     ports = {"clock": 1, "advance": 1, "os": 1, "in_flip": 1, "in_x": 1, "in_xrow": dim.bit_length() - 1}

@@ -7,7 +7,16 @@ import numpy as np
 
 from baco.compiler.layers.layer import Layer, Layout
 
-KINDS = {"fp8-e4m3": ml_dtypes.float8_e4m3fn, "fp8-e5m2": ml_dtypes.float8_e5m2}
+KINDS = {
+    "fp8-e4m3": ml_dtypes.float8_e4m3fn,
+    "fp8-e5m2": ml_dtypes.float8_e5m2,
+    "bf16": ml_dtypes.bfloat16,
+}
+
+
+def integers(kind: type) -> np.dtype:
+    """The integers that hold codes."""
+    return np.dtype(f"int{8 * np.dtype(kind).itemsize}")
 
 
 def requantised(acc: np.ndarray, scale: float) -> np.ndarray:
@@ -22,7 +31,10 @@ def draw_tensors(layer: Layer, random: np.random.Generator) -> dict[str, np.ndar
     if layer.real:
         kind = KINDS[layer.elements]
         extents = {"input": layer.input_extent, "weight": layer.weight_extent}
-        codes = {n: spread(random, size).astype(kind).view(np.int8) for n, size in extents.items()}
+        codes = {
+            n: spread(random, size).astype(np.float32).astype(kind).view(integers(kind))
+            for n, size in extents.items()
+        }
         bias = spread(random, problem.groups * problem.K).astype(np.float32).view(np.int32)
         return codes | ({"bias": bias} if layer.bias else {})
     most = 8 if layer.weight_bits == 4 else 128
@@ -48,12 +60,17 @@ def float_codes(layer: Layer, sums: np.ndarray) -> np.ndarray:
     kind = KINDS[layer.elements]
     kept = np.where(np.signbit(sums), np.float32(0), sums) if layer.relu else sums
     most = float(ml_dtypes.finfo(kind).max)
-    return np.clip(kept.astype(np.float64) * layer.scale, -most, most).astype(kind).view(np.int8)
+    return (
+        np.clip(kept.astype(np.float64) * layer.scale, -most, most)
+        .astype(np.float32)
+        .astype(kind)
+        .view(integers(kind))
+    )
 
 
 def number_order(codes: np.ndarray) -> np.ndarray:
     """By which codes are sorted as numbers are, -0 before 0."""
-    return np.where(codes < 0, -(codes.astype(int) & 127) - 1, codes)
+    return np.where(codes < 0, -(codes.astype(int) & np.iinfo(codes.dtype).max) - 1, codes)
 
 
 def two_a_byte(elements: np.ndarray) -> np.ndarray:
@@ -77,7 +94,8 @@ def run_layer(layer: Layer, tensors: dict[str, np.ndarray], fill: int = 0, side:
     numbers are added up."""
     p = layer.problem
     height, width = layer.size
-    out = np.full(layer.output_extent, fill, np.int32 if layer.scale is None else np.int8)
+    narrow = integers(KINDS[layer.elements]) if layer.real else np.int8
+    out = np.full(layer.output_extent, fill, np.int32 if layer.scale is None else narrow)
     for group in range(p.groups):
         x = _rows(tensors["input"], layer.pixels_in, layer.input, group, p.C).reshape(p.N, height, width, p.C)
         if layer.weights_transposed:
@@ -102,7 +120,7 @@ def run_layer(layer: Layer, tensors: dict[str, np.ndarray], fill: int = 0, side:
                     ]
                 if layer.real:
                     kind = KINDS[layer.elements]
-                    left = window.astype(np.int8).view(kind).astype(np.float32)
+                    left = window.astype(integers(kind)).view(kind).astype(np.float32)
                     right = w[s, r].copy().view(kind).astype(np.float32)
                     for first in range(0, p.C, side):
                         block = np.zeros_like(acc)
@@ -134,7 +152,7 @@ def run_layer(layer: Layer, tensors: dict[str, np.ndarray], fill: int = 0, side:
         if pool is None:
             stored[:] = result.reshape(-1, p.K)
             continue
-        pooled = np.zeros((p.N, pool.rows, pool.columns, p.K), np.int8)
+        pooled = np.zeros((p.N, pool.rows, pool.columns, p.K), narrow)
         for row in range(pool.rows):
             for column in range(pool.columns):
                 values = []
@@ -145,7 +163,7 @@ def run_layer(layer: Layer, tensors: dict[str, np.ndarray], fill: int = 0, side:
                         column * pool.stride - pool.padding, column * pool.stride - pool.padding + pool.size
                     ):
                         inside = 0 <= y < p.Q and 0 <= x0 < p.P
-                        values.append(result[:, y, x0] if inside else np.zeros((p.N, p.K), np.int8))
+                        values.append(result[:, y, x0] if inside else np.zeros((p.N, p.K), narrow))
                 most = np.argmax(number_order(np.array(values)) if layer.real else values, axis=0)
                 pooled[:, row, column] = np.take_along_axis(np.array(values), most[None], 0)[0]
         stored[:] = pooled.reshape(-1, p.K)

@@ -22,15 +22,19 @@ from baco.sim.engines.program import run_program
 from baco.workloads.builder import GraphBuilder
 from baco.workloads.encoding import FloatEncoding
 from baco.workloads.network import Network
-from tests.compiler.layers.layer_oracle import KINDS, spread
+from tests.compiler.layers.layer_oracle import KINDS, integers, spread
 from tests.compiler.network import net_quant_networks as small
 from tests.compiler.network.net_sketch import DIM4, Sketch, check
 from tests.compiler.network.test_net_quant_random import RandomNetwork
+from tests.gemmini.float_machine import rounded_once
 from tests.machines import FLOATS
 from tests.seeds import seeds
 
 ROOMY = FLOATS.replace(name="roomy", scratchpad_kib=16, accumulator_kib=8)
 OTHER = ROOMY.replace(name="other", input_format="fp8-e5m2", dim=2, tile_rows=1)
+#: With elements of 16 bits.
+WIDE = ROOMY.replace(name="wide", input_format="bf16", scratchpad_kib=32)
+BYTES = [form for form, kind in KINDS.items() if np.dtype(kind).itemsize == 1]
 
 
 def run(
@@ -63,18 +67,19 @@ def run(
         "clipped",
     ],
 )
-@pytest.mark.parametrize("accelerator", [ROOMY, OTHER], ids=lambda one: one.name)
+@pytest.mark.parametrize("accelerator", [ROOMY, OTHER, WIDE], ids=lambda one: one.name)
 def test_networks_of_all_operators(accelerator: Accelerator, name: str) -> None:
     run(getattr(small, name)(), accelerator)
 
 
 @pytest.mark.parametrize("seed", seeds(4, of=100))
 def test_random_networks(seed: int) -> None:
-    run(RandomNetwork(seed).grow(15), (ROOMY, OTHER)[seed % 2], seed)
+    run(RandomNetwork(seed).grow(15), (ROOMY, OTHER, WIDE)[seed % 3], seed)
 
 
-def test_convolutions_in_rtl() -> None:
-    program = run(small.convolutions(), ROOMY, engine="rtl")
+@pytest.mark.parametrize("accelerator", [ROOMY, WIDE], ids=lambda one: one.name)
+def test_convolutions_in_rtl(accelerator: Accelerator) -> None:
+    program = run(small.convolutions(), accelerator, engine="rtl")
     on_array = {step.operator for step in program.lowered.steps if step.accelerator}
     assert {op.name for op in program.network.operators if isinstance(op, Convolution)} <= on_array
 
@@ -88,7 +93,7 @@ def test_products_are_added_block_by_block(form: str) -> None:
     """From a bias, blocks of so many rows, each from 0 on; one float32 addition after the other."""
     random, floats = np.random.default_rng(0), FloatSums(form, 4)
     left, right = (
-        spread(random, math.prod(size)).reshape(size).astype(KINDS[form]).view(np.int8)
+        spread(random, math.prod(size)).reshape(size).astype(KINDS[form]).view(integers(KINDS[form]))
         for size in ((5, 11), (11, 3))
     )
     bias = random.normal(size=3).astype(np.float32)
@@ -119,7 +124,7 @@ def test_codes_of_sums(form: str, relu: bool) -> None:
             sums.astype(np.float64) * scale, *(x * float(ml_dtypes.finfo(KINDS[form]).max) for x in (-1, 1))
         )
         exact = np.where(relu & np.signbit(exact) & ~np.isnan(exact), 0.0, exact)
-        wanted = exact.astype(KINDS[form]).view(np.int8)
+        wanted = rounded_once(exact, KINDS[form]).view(integers(KINDS[form]))
         np.testing.assert_array_equal(FloatSums(form, 4).codes(sums, relu, scale), wanted)
     with pytest.raises(InputError, match=r"scaled by powers of two, not by 0\.3"):
         FloatSums(form, 4).codes(sums, relu, 0.3)
@@ -131,18 +136,25 @@ def test_encodings(form: str) -> None:
     numbers = (random.normal(size=2000) * 2.0 ** random.integers(-12, 9, 2000)).astype(np.float32)
     most = float(ml_dtypes.finfo(KINDS[form]).max)
     wanted = np.clip(numbers * 2, -most, most).astype(KINDS[form])
-    np.testing.assert_array_equal(encoding.whole(numbers), wanted.view(np.int8))
-    np.testing.assert_array_equal(encoding.real(wanted.view(np.int8)), wanted.astype(np.float32) / 2)
+    codes = wanted.view(integers(KINDS[form]))
+    np.testing.assert_array_equal(encoding.whole(numbers), codes)
+    np.testing.assert_array_equal(encoding.real(codes), wanted.astype(np.float32) / 2)
 
 
 @pytest.mark.parametrize("form", KINDS)
 def test_the_host_rounds_to_codes(form: str) -> None:
     """Its C function, beside every number and every middle of two, and on what is no number of the format."""
-    numbers = np.arange(256, dtype=np.uint8).view(KINDS[form]).astype(np.float32)
+    size = integers(KINDS[form]).itemsize
+    codes = np.arange(1 << 8 * size).astype(f"uint{8 * size}")
+    numbers = codes.view(KINDS[form]).astype(np.float32)
     numbers = np.sort(numbers[np.isfinite(numbers)])
-    points = np.concatenate(
-        [numbers, (numbers[1:] + numbers[:-1]) / 2, [np.inf, -np.inf, np.nan, 1e-40, 1e30]]
-    )
+    # of many a stretch beside 1, one across 0, and the largest
+    parts = (0x7F00, 0x7F80, 0x3F40) if size == 2 else ()
+    kept = np.concatenate([numbers[start : start + 80] for start in parts] + [numbers[-80:]])
+    numbers = kept if parts else numbers
+    with np.errstate(over="ignore"):
+        middles = (numbers[1:] + numbers[:-1]) / 2
+    points = np.concatenate([numbers, middles, [np.inf, -np.inf, np.nan, 1e-40, 1e30]])
     points = points.astype(np.float32)
     points = np.concatenate([points, *(np.nextafter(points, np.float32(end)) for end in (-np.inf, np.inf))])
     sketch = Sketch(np.random.default_rng(0))
@@ -153,11 +165,11 @@ def test_the_host_rounds_to_codes(form: str) -> None:
     codes = reference(program.network, sketch.inputs())[name]
     most = float(ml_dtypes.finfo(KINDS[form]).max)
     kept = ~np.isnan(points)
-    wanted = np.clip(points[kept], -most, most).astype(KINDS[form]).view(np.int8)
+    wanted = np.clip(points[kept], -most, most).astype(KINDS[form]).view(integers(KINDS[form]))
     np.testing.assert_array_equal(codes[kept], wanted)
 
 
-@pytest.mark.parametrize("form", KINDS)
+@pytest.mark.parametrize("form", BYTES)
 @pytest.mark.parametrize(
     ("scales", "relu"), [((1.0, 0.25, 2.0), True), ((0.125, 1.0, 0.5), False), ((1.0, 1.0, 1.0), False)]
 )

@@ -49,7 +49,7 @@ def wrong_layers(
         if layer.weight_bits == 4:
             tensors = {**tensors, "weight": two_a_byte(tensors["weight"])}
         places = {name: e.add(base_data, data.add(array.tobytes())) for name, array in tensors.items()}
-        fill = FILL if layer.scale is not None else FILL * 0x01010101
+        fill = int.from_bytes([FILL] * (layer.output_bits // 8))
         expected = run_layer(layer, expected_of, fill=fill, side=accelerator.dim)
         at = results.add(expected.tobytes())
         wanted.append((case, at, expected))

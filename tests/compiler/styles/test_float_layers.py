@@ -32,6 +32,8 @@ from tests.seeds import seeds
 
 ROOMY = FLOATS.replace(name="roomy", scratchpad_kib=4, accumulator_kib=2)
 OTHER = ROOMY.replace(name="other", input_format="fp8-e5m2", dim=8, scratchpad_kib=16, accumulator_kib=8)
+#: With elements of 16 bits.
+WIDE = ROOMY.replace(name="wide", input_format="bf16", scratchpad_kib=8)
 
 
 def real(r: random.Random, layer: Layer, machine: Accelerator) -> Layer:
@@ -74,7 +76,7 @@ def cases(r: random.Random, machine: Accelerator, count: int) -> list[Case]:
 
 
 @pytest.mark.parametrize("engine", ["functional", "timed"])
-@pytest.mark.parametrize("machine", [ROOMY, OTHER], ids=lambda one: one.name)
+@pytest.mark.parametrize("machine", [ROOMY, OTHER, WIDE], ids=lambda one: one.name)
 def test_every_style(machine: Accelerator, engine: str) -> None:
     assert wrong_layers(cases(random.Random(machine.dim), machine, 5), machine, engine) == []
 
@@ -82,19 +84,20 @@ def test_every_style(machine: Accelerator, engine: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(4, of=40))
 def test_many_layers(seed: int) -> None:
-    machine = (ROOMY, OTHER)[seed % 2]
+    machine = (ROOMY, OTHER, WIDE)[seed % 3]
     assert wrong_layers(cases(random.Random(seed), machine, 15), machine) == []
 
 
-def test_on_rtl() -> None:
-    assert wrong_layers(cases(random.Random(3), ROOMY, 3), ROOMY, "rtl") == []
+@pytest.mark.parametrize("machine", [ROOMY, WIDE], ids=lambda one: one.name)
+def test_on_rtl(machine: Accelerator) -> None:
+    assert wrong_layers(cases(random.Random(3), machine, 3), machine, "rtl") == []
 
 
 @pytest.mark.parametrize("seed", seeds(5, of=25))
 def test_reference(seed: int) -> None:
     r = random.Random(seed)
     for _ in range(4):
-        machine = (ROOMY, OTHER)[seed % 2]
+        machine = (ROOMY, OTHER, WIDE)[seed % 3]
         layer = real(r, draw_layer(r), machine)
         tensors, side = draw_tensors(layer, seed), machine.dim
         np.testing.assert_array_equal(

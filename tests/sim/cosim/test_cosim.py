@@ -159,7 +159,9 @@ def numpy_digest(accelerator: Accelerator, stream: Stream) -> str:
     """CRC-32 of main memory, scratchpad and raw accumulator as the numpy model leaves them."""
     model = numpy_model(accelerator, stream)
     contents = model.memory.tobytes()
-    contents += model.sp.astype(np.int8).tobytes() + model.acc.astype("<i4").tobytes()
+    contents += (
+        model.sp.astype(f"<i{accelerator.element_bytes}").tobytes() + model.acc.astype("<i4").tobytes()
+    )
     return f"{zlib.crc32(contents):08x}"
 
 

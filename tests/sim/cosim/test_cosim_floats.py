@@ -17,12 +17,12 @@ from baco.sim.cosim.run import Simulator, in_place_stream, random_stream
 from baco.sim.energy import energy_uj
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job
-from tests.machines import FEW_FLOATS, FLOATS, SMALL
+from tests.machines import BFLOATS, FEW_FLOATS, FLOATS, SMALL
 from tests.sim.accel_programs import build_source
 from tests.sim.cosim.test_cosim import numpy_digest
 from tests.sim.cosim_streams import synthesised_sources
 
-BOTH = pytest.mark.parametrize("machine", [FLOATS, FEW_FLOATS], ids=lambda machine: machine.name)
+EACH = pytest.mark.parametrize("machine", [FLOATS, FEW_FLOATS, BFLOATS], ids=lambda machine: machine.name)
 EFFORT = pytest.mark.parametrize("times", [1, pytest.param(50, marks=pytest.mark.slow)])
 
 
@@ -31,14 +31,14 @@ EFFORT = pytest.mark.parametrize("times", [1, pytest.param(50, marks=pytest.mark
 @pytest.mark.parametrize(
     ("kind", "count"), [("legal", 40), ("in place", 20), ("wide", 20), ("powered", 5), ("illegal", 20)]
 )
-@BOTH
+@EACH
 def test_random_streams(machine: Accelerator, kind: str, count: int, times: int) -> None:
     (result,) = run_campaign([machine], count * times, seed=0, kind=kind, shorten=False)
     assert [failure.outcome.describe() for failure in result.failures] == []
     assert result.streams == count * times
 
 
-@BOTH
+@EACH
 def test_numpy_model_agrees(machine: Accelerator) -> None:
     streams = [random_stream(machine, 1, index) for index in range(40)]
     streams += [in_place_stream(machine, 1, index) for index in range(10)]
@@ -59,7 +59,12 @@ def test_what_synthesis_reads_does_the_same(tmp_path: Path) -> None:
     [
         ("baco_float_add", "normal[2] & (normal[3] | normal[1] | normal[0])", "normal[2]"),
         pytest.param("baco_fp8_narrow", "round = word[W-F-2] & ", "round = 1'b0 & ", marks=pytest.mark.slow),
-        pytest.param("baco_store_convert", "lane[6:0] ^ {7{lane[7]}}", "lane[6:0]", marks=pytest.mark.slow),
+        pytest.param(
+            "baco_store_convert",
+            "lane[`ELEMENT_TOP-1:0] ^ {`ELEMENT_TOP{lane[`ELEMENT_TOP]}}",
+            "lane[`ELEMENT_TOP-1:0]",
+            marks=pytest.mark.slow,
+        ),
         ("baco_store_convert", "power = src_scale[30:23]", "power = 8'd127"),
         pytest.param(
             "baco_fp8_mesh_row", ".x(p[j*32 +: 32])", ".x({1'b0, p[j*32 +: 31]})", marks=pytest.mark.slow
@@ -82,6 +87,10 @@ _PROGRAM = """
 static elem_t a[DIM][DIM] __attribute__((aligned(64))), b[DIM][DIM] __attribute__((aligned(64)));
 static acc_t c[DIM][DIM] __attribute__((aligned(64)));
 static float number(elem_t code) {
+  if (sizeof(elem_t) == 2) {
+    union { uint32_t bits; float number; } wide = {(uint32_t)code << 16};
+    return wide.number;
+  }
   int fraction_bits = elem_t_max == 0x7e ? 3 : 2, bias = elem_t_max == 0x7e ? 7 : 15, exponent = (code & 127) >> fraction_bits;
   float x = (code & ((1 << fraction_bits) - 1)) + (exponent ? 1 << fraction_bits : 0);
   for (int e = (exponent ? exponent : 1) - bias - fraction_bits; e < 0; ++e) x /= 2;
@@ -91,11 +100,11 @@ static float number(elem_t code) {
 int main(void) {
   uint32_t random = 1;
   for (int n = 0; n < DIM * DIM; ++n) {
-    ((elem_t*)a)[n] = (elem_t)((random = random * 1664525u + 1013904223u) >> 24 & 0xbf);
-    ((elem_t*)b)[n] = (elem_t)((random = random * 1664525u + 1013904223u) >> 24 & 0xbf);
+    ((elem_t*)a)[n] = (elem_t)((random = random * 1664525u + 1013904223u) >> (32 - 8 * sizeof(elem_t)) & (elem_t)0xbfbf);
+    ((elem_t*)b)[n] = (elem_t)((random = random * 1664525u + 1013904223u) >> (32 - 8 * sizeof(elem_t)) & (elem_t)0xbfbf);
   }
   config_ex(.dataflow = WEIGHT_STATIONARY);
-  config_ld(.stride = DIM);
+  config_ld(.stride = DIM * sizeof(elem_t));
   mvin(a, SP(0), DIM, DIM);
   mvin(b, SP(DIM), DIM, DIM);
   preload(SP(DIM), DIM, DIM, ACC(0), DIM, DIM);
@@ -115,7 +124,7 @@ int main(void) {
 
 
 @pytest.mark.parametrize("engine", ["functional", "timed", "rtl"])
-@BOTH
+@EACH
 def test_own_program(machine: Accelerator, engine: str, tmp_path: Path) -> None:
     elf = build_source("product", _PROGRAM, machine, tmp_path)
     result = run_job(Job(machine, program=elf), engine=engine)
@@ -133,6 +142,9 @@ def test_what_it_needs() -> None:
         SMALL.replace(input_format="fp8-e4m3")
     with pytest.raises(InputError, match=r"needs partial_sum_bits 32 \(not 20\)"):
         FLOATS.replace(partial_sum_bits=20)
+    with pytest.raises(InputError, match=r"bf16 needs input_bits 16 \(not 32\)"):
+        BFLOATS.replace(input_bits=32)
+    assert (BFLOATS.input_bits, BFLOATS.scratchpad_rows) == (16, FLOATS.scratchpad_rows)
     assert FLOATS.area_mm2 > FLOATS.replace(input_format="integer").area_mm2
     with pytest.raises(
         InfeasibleError, match="of arrays of integers only, and floats has elements of fp8-e4m3"
