@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from baco.accel.dataflows import DATAFLOWS, DataflowSetting, offered
 from baco.accel.number_formats import FLOATS, FORMATS
+from baco.common.errors import InfeasibleError
 
 #: What the law predicts:
 #:  register_bits: bits in flip-flops and in memories other than the SRAM of scratchpad and accumulator.
@@ -199,6 +200,19 @@ class StructureLaw:
     """Coefficients by quantity and term; a term left out has the coefficient 0."""
 
     coefficients: Mapping[str, Mapping[str, float]]
+
+    def knows(self, configuration: Configuration) -> bool:
+        """Whether the law has been fitted to elements of the configuration's format."""
+        form = configuration.input_format
+        return form not in FLOATS or form in self.coefficients[QUANTITIES[0]]
+
+    def check(self, configuration: Configuration) -> None:
+        """Raise InfeasibleError for elements that the law does not know."""
+        if not self.knows(configuration):
+            raise InfeasibleError(
+                f"areas of arrays of {configuration.input_format} are not known",
+                hint="python -m baco.bench.fit.structure --additions counts what they are made of",
+            )
 
     def counts(self, configuration: Configuration, dim: Any) -> dict[str, Any]:
         """Every one of `QUANTITIES`, with the shape of `dim` (arguments as for `terms`)."""
