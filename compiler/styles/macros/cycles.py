@@ -128,11 +128,8 @@ def conv_macro(
     written, store_rows = conv_stores(a, machine, layer, tile, blocks_k)
     # all blocks of columns that one load of weights brings are computed after it, one after the other
     blocks = in_blocks(tile.channels)
-    tail = (
-        compute
-        * (a.smaller(blocks, a.larger(machine.request / (dim * layer.element_size), 1.0)) - 1.0)
-        / blocks
-    )
+    together = a.larger(machine.request / (dim * layer.element_size), 1.0)
+    tail = compute * (a.smaller(blocks, together) - 1.0) / blocks
     return overlapped(
         a,
         machine,
