@@ -221,10 +221,7 @@ def _show(made: PlannedNetworks) -> None:
         )
     handed = plan.handover()
     if handed.nbytes:
-        lines.append(
-            f"{si(handed.nbytes, 'B', 4)} go from unit to unit through main memory, {handed.share:.1%} of what it moves; if they took no time:"
-            f" {handed.saved:.1%} less makespan"
-        )
+        lines.append(" go ".join(handed.words()))
     if words := plan.deadline_words():
         lines.append(words)
     if (cut := made.cut) is not None:

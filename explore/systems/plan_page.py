@@ -73,6 +73,8 @@ def _cards(plan: SystemPlan) -> Iterator[tuple[str, str, str]]:
     saving = plan.saving()
     if saving is not None:
         yield "saved", f"{saving[1]:.1%}", f"over {saving[0]} alone, predicted"
+    if (handed := plan.handover()).nbytes:
+        yield "handed over", *handed.words()
     if words := plan.deadline_words():
         yield "deadlines", "missed" if plan.late else "met", words
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from baco.accel.system import System
+from baco.common.units import si
 from baco.exploration.systems.list_plans import heft
 from baco.exploration.systems.mix import MARGIN, Demand, Mix, PlannedRun, mix
 from baco.exploration.systems.planner import PlannedSystem, plan_graph
@@ -33,6 +34,13 @@ class Handover(NamedTuple):
     nbytes: float
     share: float
     saved: float
+
+    def words(self) -> tuple[str, str]:
+        """How much it is, and what that means."""
+        less = f"if they took no time: {self.saved:.1%} less makespan"
+        return si(
+            self.nbytes, "B", 4
+        ), f"from unit to unit through main memory, {self.share:.1%} of what it moves; {less}"
 
 
 @dataclass(frozen=True, eq=False)
