@@ -10,22 +10,28 @@ from typing import Annotated, Any
 
 from annotated_types import Interval
 
+from baco.accel.presets import load_accelerator
 from baco.accel.system import HOST, System
-from baco.api.sources import accelerator
-from baco.api.systems import plan
 from baco.bench.harness.experiment import FOLDER, ResultFiles, Say, check_names, page_of, silent, table
 from baco.common.errors import BacoError
+from baco.compiler.network.quantise import quantise, quantise_inputs
+from baco.compiler.network.reference import reference
+from baco.exploration.measure.program_job import other_inputs
 from baco.exploration.space import load_space
+from baco.exploration.systems.measured import measured_profile, replay_plan
+from baco.exploration.systems.mix import Demand
+from baco.exploration.systems.system_plan import plan_system
+from baco.workloads.inputs.load import load_network
 
-#: Networks at sizes that Verilog runs in minutes, and how often repeated blocks run at most.
-NETWORKS: dict[str, tuple[tuple[str, ...], int | None]] = {
-    "bert": (("bert_base:seq=64@runs=4",), 1),
-    "resnet18": (("resnet18:image=112@runs=4",), None),
-    "mobilenet": (("mobilenet_v2:image=64@runs=4",), None),
-    "retinanet": (("retinanet:image=64",), None),
+#: Networks at sizes that Verilog runs in minutes, how often each runs, and how often repeated blocks run at most.
+NETWORKS: dict[str, tuple[tuple[str, ...], int, int | None]] = {
+    "bert": (("bert_base:seq=64",), 4, 1),
+    "resnet18": (("resnet18:image=112",), 4, None),
+    "mobilenet": (("mobilenet_v2:image=64",), 4, None),
+    "retinanet": (("retinanet:image=64",), 1, None),
     # the searches' mixes (`baco bench systems`), smaller
-    "images": (("resnet18:image=64", "mobilenet_v2:image=64", "retinanet:image=64"), None),
-    "transformers": (("bert_base:seq=32", "vit_b16:image=64", "deepbench_ocr"), 1),
+    "images": (("resnet18:image=64", "mobilenet_v2:image=64", "retinanet:image=64"), 1, None),
+    "transformers": (("bert_base:seq=32", "vit_b16:image=64", "deepbench_ocr"), 1, 1),
 }
 #: By name: accelerators, as `--unit` takes them.
 UNITS = {
@@ -87,46 +93,62 @@ def run(
 
 def _system(name: str) -> System:
     if name in UNITS:
-        return System.of((unit, None if unit == HOST else accelerator(unit)) for unit in UNITS[name])
+        return System.of((unit, None if unit == HOST else load_accelerator(unit)) for unit in UNITS[name])
     space = load_space("gemmini").without_units()
     machines = [None if isinstance(unit, str) else space.accelerator(*unit) for unit in SEARCHED[name]]
     return System.of((HOST if machine is None else machine.name, machine) for machine in machines)
 
 
-def _row(network: str, system: str, seconds: float, engine: str, say: Say) -> dict[str, Any]:
-    names, layers = NETWORKS[network]
-    made = plan(names, _system(system), layers=layers, seconds=seconds, profiled="timed", report=say)
-    measured = made.replay(engine, report=say).measured
-    assert measured is not None
+def _row(network: str, name: str, seconds: float, engine: str, say: Say) -> dict[str, Any]:
+    names, runs, layers = NETWORKS[network]
+    system = _system(name)
+    sources = [load_network(source) for source in names]
+    integers = [quantise(source, layers=layers) for source in sources]
+    inputs = [
+        quantise_inputs(own, other_inputs(source, own, 0))
+        for source, own in zip(sources, integers, strict=True)
+    ]
+    profiles = [
+        measured_profile(own, held, system, "timed", say) for own, held in zip(integers, inputs, strict=True)
+    ]
+    plan = plan_system(profiles, [Demand(runs=runs)] * len(names), system, seconds=seconds)
+    data = []
+    for number, asked in enumerate(plan.mix.runs):
+        own = integers[asked.network]
+        held = quantise_inputs(own, other_inputs(sources[asked.network], own, number))
+        data.append((held, reference(own, held)))
+    alone_ns = {unit: ns for unit, (ns, _) in plan.alone().items()}
+    measured = replay_plan(plan, data, engine, alone_ns=alone_ns, report=say)
     if measured.wrong:
-        raise BacoError(f"{network} on {system}: {'; '.join(measured.wrong[:3])}")
+        raise BacoError(f"{network} on {name}: {'; '.join(measured.wrong[:3])}")
     assert measured.speedup is not None, "without rates"
     alone, times = measured.speedup
     return {
         "network": network,
-        "system": system,
-        "hash": made.plan.system.config_hash,
+        "system": name,
+        "hash": system.config_hash,
         "engine": engine,
         "seconds": seconds,
-        "planned_ms": made.makespan_ms,
+        "planned_ms": plan.timetable.makespan * 1e-6,
         "measured_ms": measured.makespan_ns * 1e-6,
         "error": measured.error,
         "alone": alone,
-        "alone_ms": measured.alone_ns[alone] * 1e-6,
+        "alone_ms": alone_ns[alone] * 1e-6,
         "times": times,
         "operators": measured.checked,
-        "gap": made.plan.gap,
-        "handover": made.plan.handover()._asdict(),
+        "gap": plan.gap,
+        "handover": plan.handover()._asdict(),
     }
 
 
 def page(rows: Sequence[Mapping[str, Any]]) -> str:
     """The table, and what a memory that units share could save of these plans at most."""
-    named = {key: f"`{'`, `'.join(names)}`" for key, (names, _) in NETWORKS.items()}
+    named = {
+        key: f"`{'`, `'.join(names)}`" + f", {runs} images" * (runs > 1) + ", 1 layer" * (layers == 1)
+        for key, (names, runs, layers) in NETWORKS.items()
+    }
     columns = {
-        "networks": lambda row: (
-            named[row["network"]] + (", 1 layer" if NETWORKS[row["network"]][1] == 1 else "")
-        ),
+        "networks": lambda row: named[row["network"]],
         "system": lambda row: row["system"],
         "planned, ms": lambda row: f"{row['planned_ms']:.4g}",
         "measured, ms": lambda row: f"{row['measured_ms']:.4g}",
