@@ -50,7 +50,9 @@ _CXX_FLAGS = (*("-std=c++17", "-O3", "-fno-sanitize=undefined", "-ffp-contract=o
 _FAST, _SLOW = ("-O3",), ("-O0",)
 #: In place of the first, where there is much of it and it runs briefly.
 _QUICK = ("-O1",)
-#: Verilator's files of fewer bytes are compiled together: alone, each reads headers for longer than it is compiled.
+#: Where nothing is to be fast: half the work to build it.
+_BRIEF = ("-O0",)
+#: Verilator's files of fewer bytes are compiled with others: alone, each reads headers for longer than it is compiled.
 _SMALL_BYTES = 200_000
 #: So are files of our own of one of these families, by the first word of their names, and all others.
 _FAMILIES = ("functional", "gemmini", "timed")
@@ -124,6 +126,7 @@ def rtl_simulator(
     waves: Waves = "",
     units: Sequence[tuple[int, str]] = (),
     soc: bool = False,
+    brief: bool = False,
     report: Report | None = None,
     cache_: Cache | None = None,
 ) -> Path:
@@ -138,16 +141,17 @@ def rtl_simulator(
             is a netlist that counts itself (`baco.accel.synthesis.gates`), and compiled quickly, since it runs briefly. With
             `checks`, ports are held to their protocol (sim/cpp/handshakes.v) and what is not reset can start at random;
             with `coverage`, it also counts what is reached.
+        brief: it will run for seconds only, so that it is not worth to be made fast.
 
     Raises InputError when Verilator is missing, BuildError or StorageError.
     """
     tools.need_verilator()
-    return _Builder(tools, report, cache_ or Cache(note=report)).rtl(verilog, waves, units, soc)
+    return _Builder(tools, report, cache_ or Cache(note=report), brief).rtl(verilog, waves, units, soc)
 
 
 class _Builder:
-    def __init__(self, tools: Toolchain, report: Report | None, cache_: Cache) -> None:
-        self.tools, self.report, self.cache = tools, report or told_on_stderr, cache_
+    def __init__(self, tools: Toolchain, report: Report | None, cache_: Cache, brief: bool = False) -> None:
+        self.tools, self.report, self.cache, self.brief = tools, report or told_on_stderr, cache_, brief
         self.sources = _sources()
         headers = {name: text for name, text in self.sources.items() if name.endswith(".h")}
         self.flags = [*_CXX_FLAGS, *_machine_flags(tools)]
@@ -182,8 +186,9 @@ class _Builder:
         names = [*_common(self.sources), holder, stand_in]
         harness = {name: self.sources[name] for name in names}
         of_units = [f"-DBACO_EACH_UNIT(M)={' '.join(f'M({number})' for number, _ in units)}"] if units else []
-        content = {"verilog": verilog, **harness, "waves": waves, "model": _MODEL_FLAGS}
-        key = self._key("rtl", content | ({"units": of_units} if units else {}))
+        content: dict[str, object] = {"verilog": verilog, **harness, "waves": waves, "model": _MODEL_FLAGS}
+        content |= ({"units": of_units} if units else {}) | ({"fast": _BRIEF} if self.brief else {})
+        key = self._key("rtl", content)
 
         def make(folder: Path) -> None:
             libraries = self._fst_libraries(folder) if waves == "fst" else []
@@ -203,7 +208,8 @@ class _Builder:
         """Folder of the Verilated accelerator's headers and objects, in which nothing of this folder's C++ is: the
         slow part of a simulator, which a change of the harness leaves as it is."""
         base = {name: value for name, value in self.base.items() if name != "headers"}
-        content = {"base": base, "verilog": verilog, "waves": waves, "flags": _MODEL_FLAGS}
+        content: dict[str, object] = {"base": base, "verilog": verilog, "waves": waves, "flags": _MODEL_FLAGS}
+        content |= {"fast": _BRIEF} if self.brief else {}
 
         def make(folder: Path) -> None:
             self.report(
@@ -211,13 +217,13 @@ class _Builder:
                 f" once, then it is kept in {self.cache.folder}"
             )
             self.report("translating the Verilog")
-            sources = _together(self._verilate(verilog, waves, top, folder))
+            sources = _together(self._verilate(verilog, waves, top, folder), self.brief)
             counted = _Counted(self.report, "the accelerator", len(sources))
             model = folder / "model"
             include = [*self._include(waves), "-I", model.name]
             # the longest first, so that none is left over at the end
             sources.sort(key=lambda path: -path.stat().st_size)
-            fast = _QUICK if waves in ("counts", "coverage") else _FAST
+            fast = _BRIEF if self.brief else _QUICK if waves in ("counts", "coverage") else _FAST
             jobs = [(path, _SLOW if _runs_once(path) else fast) for path in sources]
 
             def compiled(job: tuple[Path, tuple[str, ...]]) -> None:
@@ -418,15 +424,22 @@ def _free_bytes(folder: Path) -> float:
         return math.inf
 
 
-def _together(sources: Sequence[Path]) -> list[Path]:
-    """Verilator's files, small ones as one: its own makefiles include all in one where nothing is compiled side by side."""
-    together = [path for path in sources if path.stat().st_size >= _SMALL_BYTES]
-    for once in (False, True):
-        small = [path for path in sources if path not in together and _runs_once(path) == once]
-        if small:
-            whole = small[0].with_name("together__Slow.cpp" if once else "together.cpp")
-            whole.write_text("".join(f'#include "{path.name}"\n' for path in small), encoding="utf-8")
-            together.append(whole)
+def _together(sources: Sequence[Path], brief: bool) -> list[Path]:
+    """Verilator's files, each small one with the smallest large one of its kind; all in one where it is to be `brief`."""
+    kinds = (
+        [list(sources)]
+        if brief
+        else [[path for path in sources if _runs_once(path) == once] for once in (False, True)]
+    )
+    together = []
+    for kind in kinds:
+        kind.sort(key=lambda path: path.stat().st_size)
+        small = kind if brief else [path for path in kind if path.stat().st_size < _SMALL_BYTES]
+        joined = small + kind[len(small) : len(small) + 1]
+        if joined:
+            whole = joined[0].with_name("together__Slow.cpp" if _runs_once(joined[0]) else "together.cpp")
+            whole.write_text("".join(f'#include "{path.name}"\n' for path in joined), encoding="utf-8")
+            together += [whole, *kind[len(joined) :]]
     return together
 
 
