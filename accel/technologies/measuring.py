@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -118,8 +119,8 @@ def measure(
     macros = read_library(memories) if memories else ()
     told = progress or (lambda done, of, what: None)
     every = [*accelerators()]
-    macro_names = [path.name for path in memories]
-    keys = [stable_hash([verilog(accelerator), library.digest, macro_names]) for accelerator in every]
+    macro_names = tuple(path.name for path in memories)
+    keys = [_key(accelerator, library.digest, macro_names) for accelerator in every]
     there = read_netlists(kept)
     others = [netlist for netlist in there if netlist.optimise != optimise]
     known = {netlist.design: netlist for netlist in there if netlist.optimise == optimise}
@@ -140,6 +141,12 @@ def measure(
             kept, json.dumps({"library": library.names, "netlists": [*map(vars, rows)]}, indent=1) + "\n"
         )
     return [known[key] for key in keys[:designs]]
+
+
+@lru_cache(maxsize=256)
+def _key(accelerator: Accelerator, library: str, macros: tuple[str, ...]) -> str:
+    """Of a design in a library."""
+    return stable_hash([verilog(accelerator), library, macros])
 
 
 def _netlist(accelerator: Accelerator, key: str, found: Synthesis, optimise: str) -> Netlist:

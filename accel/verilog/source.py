@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 _DIRECTIVE = re.compile(r"^\s*`(ifdef|ifndef|elsif|else|endif)\b\s*(\w*)\s*(?://.*)?$")
 _ANY_DIRECTIVE = re.compile(r"`(?:ifdef|ifndef|elsif|else|endif)\b")
@@ -40,9 +41,9 @@ def kept_lines(text: str, features: Mapping[str, bool], file: str = "source") ->
     # innermost last: (known name, its branch is taken, line, an else was seen)
     open_: list[tuple[bool, bool, int, bool]] = []
     for number, line in enumerate(text.splitlines(), 1):
-        match = _DIRECTIVE.match(line)
+        match = _DIRECTIVE.match(line) if "`" in line else None
         if match is None:
-            if _ANY_DIRECTIVE.search(_COMMENT.sub("", line)):
+            if "`" in line and _ANY_DIRECTIVE.search(_COMMENT.sub("", line)):
                 raise ValueError(f"{file}:{number}: a conditional directive must be alone on its line")
             if all(taken for _, taken, _, _ in open_):
                 kept.append(number)
@@ -72,6 +73,7 @@ def kept_lines(text: str, features: Mapping[str, bool], file: str = "source") ->
     return kept
 
 
+@lru_cache(maxsize=512)  # of modules that many accelerators have
 def without_comments(text: str) -> str:
     """The source with comments replaced by a space; text in quotes stays."""
     return _COMMENT.sub(lambda match: match.group(1) or " ", text)
