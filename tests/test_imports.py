@@ -43,7 +43,12 @@ def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def _imports(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def _imports(path: Path) -> tuple[tuple[int, str], ...]:
+    return tuple(_read_imports(path))
+
+
+def _read_imports(path: Path) -> Iterator[tuple[int, str]]:
     """(line, module) for every import in the file, also those inside functions."""
     for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Import):

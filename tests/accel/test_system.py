@@ -58,7 +58,7 @@ def test_hardware_has_one_clock() -> None:
         system_verilog(system_of(["gemmini-default", "gemmini-default,clock_mhz=500.0"]))
 
 
-@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("count", [1, 2, pytest.param(4, marks=pytest.mark.slow)])
 def test_verilator_finds_nothing_wrong_with_systems(count: int) -> None:
     tools = toolchain()
     lean = SMALL.replace(dataflow="OS", dma_requests=4)

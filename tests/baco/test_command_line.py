@@ -107,6 +107,7 @@ def test_doctor(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "write access" in out
 
 
+@pytest.mark.usefixtures("no_neighbours")
 def test_explore_writes_a_report(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out_dir = tmp_path / "out"
     arguments = ["--network", "deepbench_ocr", "--samples", "40", "--out", str(out_dir), "--json"]

@@ -224,6 +224,7 @@ def attention(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_attention_becomes_hardware_a_program_and_a_verdict(
     attention: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -27,6 +27,7 @@ def cell(notebook: nbformat.NotebookNode, words: str) -> nbformat.NotebookNode:
     return found
 
 
+@pytest.mark.slow
 def test_the_notebook_is_kept_with_what_its_cells_show(executed: nbformat.NotebookNode) -> None:
     """After changing it, or what searches find: python -m tests.notebook."""
     kept = nbformat.read(notebook.NOTEBOOK, as_version=4)
@@ -41,6 +42,7 @@ def test_the_notebook_is_kept_with_what_its_cells_show(executed: nbformat.Notebo
     assert len(text) < 100_000
 
 
+@pytest.mark.slow
 def test_every_cell_says_what_the_text_promises(executed: nbformat.NotebookNode) -> None:
     (shown,) = cell(executed, 'objective="edp"').outputs
     assert re.search(r"<table>.*\d+×\d+ WS.*predicted", shown.data["text/html"])
@@ -63,6 +65,7 @@ def test_every_cell_says_what_the_text_promises(executed: nbformat.NotebookNode)
     assert "report.html" in texts(cell(executed, "save_report"))
 
 
+@pytest.mark.slow
 def test_a_mistake_is_the_users_line_and_one_message(executed: nbformat.NotebookNode) -> None:
     (error,) = cell(executed, 'baco.explore("resnet5")').outputs
     assert error.ename == "InputError"

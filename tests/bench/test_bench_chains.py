@@ -28,6 +28,7 @@ def test_one_unit_is_as_fast_moves_what_must_move_and_as_much_as_predicted(tmp_p
     assert "| G10 |" in (tmp_path / "chains.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_chain_whose_weights_do_not_fit_has_them_come_again(tmp_path: Path) -> None:
     (row,) = run(["C4"], accelerator="gemmini-default", out=tmp_path)
     assert row["schedule"].endswith("streaming 1")

@@ -35,6 +35,7 @@ def test_many_kills_lose_nothing(tmp_path: Path, executor: str) -> None:
     check(kill_runs(tmp_path, executor, 50, seed=2), 50)
 
 
+@pytest.mark.slow
 def test_what_is_measured_is_on_the_page_and_stages_keep_what_others_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

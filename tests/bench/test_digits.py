@@ -10,9 +10,10 @@ from sklearn.metrics import accuracy_score
 
 import baco
 from baco.bench.digits import NETWORKS, write_digits
+from tests.seeds import some
 
 
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("network", some(1, NETWORKS))
 def test_a_trained_network_keeps_its_accuracy_in_int8(tmp_path: Path, network: str) -> None:
     model, data = write_digits(tmp_path, epochs=4, network=network)
     onnx.checker.check_model(str(model), full_check=True)

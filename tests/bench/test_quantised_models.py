@@ -68,6 +68,7 @@ def test_a_network_beside_onnxruntime(tmp_path):
     assert json.loads((tmp_path / "quantised-models.json").read_text()) == rows
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not HAS_ONNXRUNTIME, reason="onnxruntime is not installed")
 def test_a_network_whole_on_rtl(tmp_path):
     machine = "gemmini-default,dim=8,features.requantization=true"

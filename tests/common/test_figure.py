@@ -29,7 +29,7 @@ def without_ids(svg: bytes) -> list[bytes]:
     ]
 
 
-@pytest.mark.parametrize("name", _COMMANDS)
+@pytest.mark.parametrize("name", ["chart.svg", pytest.param("pareto.svg", marks=pytest.mark.slow)])
 def test_settings_in_the_current_folder_are_not_read(tmp_path: Path, name: str) -> None:
     (tmp_path / "log.csv").write_text(LOG)
     (tmp_path / "layers.yaml").write_text("layers:\n  - {type: gemm, M: 8, K: 8, N: 8}\n")

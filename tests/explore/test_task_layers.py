@@ -91,7 +91,7 @@ def test_a_row_of_a_table_is_a_layer_too() -> None:
         "resnet18:image=64",
         "mobilenet_v2:image=64",
         "gpt2:seq=16",
-        "tinyllama_1b:seq=16",
+        pytest.param("tinyllama_1b:seq=16", marks=pytest.mark.slow),
         "retinanet:image=128",
     ],
 )

@@ -183,7 +183,17 @@ def _pages(*, minutes: bool) -> list[Path]:
     ]
 
 
-@pytest.mark.parametrize("page", _pages(minutes=False), ids=lambda page: page.stem)
+#: Pages whose blocks search or measure for seconds each.
+LONG = {"pipelines", "systems", "fusion", "samplers"}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] * (page.stem in LONG), id=page.stem)
+        for page in _pages(minutes=False)
+    ],
+)
 def test_blocks(page: Path, folder: Path) -> None:
     check(page, folder, minutes=False)
 
@@ -229,6 +239,7 @@ def changed(text: str, diff: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+@pytest.mark.slow  # as accel/test_dataflows.py has every time
 def test_blocks_of_a_changed_product(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dataflows are added as the page says."""
     page = (ROOT / "docs" / "tile-trees.md").read_text("utf-8")
@@ -257,6 +268,7 @@ def test_the_space_of_the_guide_is_the_one_that_is_searched_in_tests() -> None:
     assert block == (ROOT / "tests" / "explore" / "small_edge_device.yaml").read_text("utf-8")
 
 
+@pytest.mark.slow  # README's own; the tutorial's run every time
 def test_the_notebook_cell(folder: Path) -> None:
     (cell,) = re.findall(r"^```python\n(.*?)^```$", PAGES[0].read_text("utf-8"), re.S | re.M)
     (folder / "cell.py").write_text(f"{cell}\nprint(result.best.cost.area_mm2)\n", encoding="utf-8")

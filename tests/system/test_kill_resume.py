@@ -16,6 +16,7 @@ import pytest
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from tests.explore.study_helpers import content
 from tests.forks import Fork, fork_server
+from tests.seeds import some
 
 CHILD = Path(__file__).with_name("explore_child.py")
 #: Longest time between a session's first batch and its end, and the least time a batch takes.
@@ -130,11 +131,12 @@ def test_killed_fifty_times(tmp_path: Path) -> None:
     kill_and_resume(tmp_path, 50, "fake", 3 * 2500)
 
 
+@pytest.mark.slow
 def test_the_main_searcher_killed_and_resumed(tmp_path: Path) -> None:
     kill_and_resume(tmp_path, 3, "gradient", 6_000)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", some(1, [signal.SIGINT, signal.SIGTERM]))
 def test_a_polite_signal_ends_with_a_whole_batch(tmp_path: Path, number: int) -> None:
     expected = Runs(tmp_path / "expected", "fake", 600)
     expected.finish()
@@ -168,7 +170,7 @@ def test_a_second_explorer_is_refused_while_the_first_runs(tmp_path: Path) -> No
     child.communicate(timeout=60)
 
 
-@pytest.mark.parametrize("limit_bytes", [1_000, 40_000])
+@pytest.mark.parametrize("limit_bytes", some(1, [40_000, 1_000]))
 def test_a_write_that_fails_is_a_message_and_loses_nothing(tmp_path: Path, limit_bytes: int) -> None:
     expected = Runs(tmp_path / "expected", "fake", 900)
     expected.finish()

@@ -168,10 +168,14 @@ def test_files_of_the_users_beside_a_script_change_nothing(installed: Installed,
     ("program", "arguments"),
     [
         ("baco", ("networks",)),
-        ("python", ("-m", "baco", "networks")),
+        pytest.param("python", ("-m", "baco", "networks"), marks=pytest.mark.slow),
         ("explore", ("-n", "table.yaml", "--samples", "20", "--out", "study")),
-        ("baco", ("run", "kernel.py:matmul_relu", "--engine", "functional", "--help")),
-        ("baco", ("doctor",)),
+        pytest.param(
+            "baco",
+            ("run", "kernel.py:matmul_relu", "--engine", "functional", "--help"),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("baco", ("doctor",), marks=pytest.mark.slow),
     ],
 )
 def test_files_of_the_users_beside_a_command_change_nothing(

@@ -105,6 +105,7 @@ def test_the_other_processors_are_other_ones() -> None:
     assert found["libraries"] != searches_child.libraries()
 
 
+@pytest.mark.slow
 def test_every_searcher_finds_the_same_on_another_processor() -> None:
     found = json.loads(on("no vectors", SEARCHES, "quick"))
     here = searches_child.digests("quick")
@@ -113,6 +114,7 @@ def test_every_searcher_finds_the_same_on_another_processor() -> None:
     assert found == here
 
 
+@pytest.mark.slow
 def test_a_killed_search_of_the_command_line_ends_the_same(tmp_path: Path) -> None:
     (tmp_path / "table.yaml").write_text(TABLE)
     settings = ("--network", str(tmp_path / "table.yaml"), "--samples", "60", "--seed", "3")

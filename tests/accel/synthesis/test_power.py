@@ -19,8 +19,8 @@ from baco.accel.synthesis.power import dynamic_energy, power
 from baco.accel.synthesis.switching import Switching
 from baco.accel.synthesis.timing import Assumptions, analyse, tree_buffers
 from tests.accel.synthesis.test_static_timing import (
-    DESIGNS,
     LIBRARIES,
+    SOME_DESIGNS,
     _random_module,
     ihp_library,
     mapped_design,
@@ -97,7 +97,7 @@ def _loads_alone(library: Library) -> Library:
 
 @pytest.mark.skipif(shutil.which("sta") is None, reason="OpenSTA is not installed (Debian: opensta)")
 @pytest.mark.skipif(not LIBRARIES.exists(), reason="the shared cell libraries are not there")
-@pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.parametrize("name", SOME_DESIGNS)
 def test_opensta_finds_the_same_energy_of_loads(tmp_path: Path, name: str) -> None:
     """Loads alone: Debian's version adds up the energies inside cells over edges and causes, later ones take their mean."""
     pytest.importorskip("pyosys", reason="Yosys is not installed")

@@ -29,6 +29,7 @@ from tests.accel.synthesis.test_gates import _EQUAL
 from tests.accel.synthesis.test_static_timing import (
     DESIGNS,
     LIBRARIES,
+    SOME_DESIGNS,
     _random_module,
     ihp_library,
     mapped_design,
@@ -237,7 +238,7 @@ def test_modules_that_slow_each_other_down_are_mapped_again_together(
 
 @pytest.mark.skipif(shutil.which("sta") is None, reason="OpenSTA is not installed (Debian: opensta)")
 @pytest.mark.skipif(not LIBRARIES.exists(), reason="the shared cell libraries are not there")
-@pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.parametrize("name", SOME_DESIGNS)
 def test_opensta_finds_the_same_period(tmp_path: Path, name: str) -> None:
     pytest.importorskip("pyosys", reason="Yosys is not installed")
     library = ihp_library(tmp_path)

@@ -19,7 +19,7 @@ from baco.accel.synthesis.mapping import ONE, OPEN, CellInstance, Mapped, Netlis
 from baco.accel.synthesis.timing import Assumptions, analyse
 from baco.common.cache import Cache
 from tests.accel.synthesis.tiny_library import FUNCTIONS, INPUT_FF, LOAD_PS_A_FF, OWN, SETUP_PS, tiny_file
-from tests.seeds import seeds
+from tests.seeds import seeds, some
 
 IDEAL = Assumptions(wire_f=0.0, clock_slew_s=20e-12, most_sinks=0, margin=0.0)
 LIBRARIES = Path(__file__).parents[4] / "shared" / "data" / "liberty"
@@ -176,6 +176,8 @@ DESIGNS = {
         " always @(posedge clock) begin v <= d; first <= f; end endmodule", 1000,
     ),
 }  # fmt: skip
+#: Every time the first two, all with the slow tests.
+SOME_DESIGNS = some(2, DESIGNS)
 OPENSTA = """\
 read_liberty {liberty}
 read_verilog net.v
@@ -248,7 +250,7 @@ def without_ports(flat: Flat) -> Flat:
 
 @pytest.mark.skipif(shutil.which("sta") is None, reason="OpenSTA is not installed (Debian: opensta)")
 @pytest.mark.skipif(not LIBRARIES.exists(), reason="the shared cell libraries are not there")
-@pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.parametrize("name", SOME_DESIGNS)
 def test_opensta_finds_the_same_period(tmp_path: Path, name: str) -> None:
     pytest.importorskip("pyosys", reason="Yosys is not installed")
     library = ihp_library(tmp_path)

@@ -423,7 +423,7 @@ def test_laws_are_recovered_from_netlists_that_follow_them(
     assert f"{len(DESIGNS)} netlists made for area" in law.description
     assert law.description.endswith("1 V, 25 °C")
     liberty[0].write_text(liberty[0].read_text().replace('time_unit : "1ps"', 'time_unit : "1ns"'))
-    assert "are the library's units right?" in fit_technology("own", found, liberty).description
+    assert "are the library's units right?" in fit_technology("own", for_clock, liberty).description
     assert law.logic_um2 == pytest.approx(LOGIC, rel=2e-3)
     assert law.period is not None
     assert law.period.model_dump() == pytest.approx(PERIOD.model_dump(), rel=2e-3)

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from baco.bench.fit.macro import MacroSample, fit_macro, main, samples_of
 from baco.bench.sets.dataset import read_dataset
@@ -17,6 +18,7 @@ def _micro() -> list[MacroSample]:
     return list(samples_of(read_dataset("micro")).values())
 
 
+@pytest.mark.slow
 def test_finds_what_made_the_cycles():
     """Cycles that the formulas give with other constants lead back to about these cycles."""
     made = replace(CONSTANTS, start=CONSTANTS.start * 1.3, switch=CONSTANTS.switch * 1.5)

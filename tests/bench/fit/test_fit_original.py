@@ -41,6 +41,7 @@ def _programs() -> list[TimedProgram]:
     return found
 
 
+@pytest.mark.slow
 def test_finds_what_made_the_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cycles that other constants give are met by the constants fitted to them, and not by those before."""
     monkeypatch.setattr(

@@ -16,9 +16,9 @@ from baco.compiler.styles.registry import parse_schedule, plan_layer
 
 ORIGINAL = load_accelerator("gemmini-default").replace(timing="gemmini")
 LAYERS = (
-    "P48 C384 K256 bias scale 0.001",
+    pytest.param("P48 C384 K256 bias scale 0.001", marks=pytest.mark.slow),
     "P16 Q16 C48 K92 stride 2x2 bias scale 0.001",
-    "R3 S3 P14 Q14 groups 32 image 14x14 padding 1x1 scale 0.001",
+    pytest.param("R3 S3 P14 Q14 groups 32 image 14x14 padding 1x1 scale 0.001", marks=pytest.mark.slow),
 )
 
 

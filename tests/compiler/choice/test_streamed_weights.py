@@ -9,12 +9,16 @@ from baco.compiler.choice.choose import choose
 from baco.compiler.layers.layer import Layer
 from baco.exploration.measure.layer import measure_layer
 from baco.workloads.problem import Problem
+from tests.seeds import some
 
 STOCK = load_accelerator("gemmini-default").replace(timing="gemmini")
 LINE = 64
 
 
-@pytest.mark.parametrize(("rows", "depth", "columns"), [(8, 768, 2304), (1, 768, 768), (8, 1536, 1408)])
+@pytest.mark.parametrize(
+    ("rows", "depth", "columns"),
+    some(1, [(1, 768, 768), (8, 768, 2304), (8, 1536, 1408)]),
+)
 def test_every_line_of_the_weights_is_read_once(rows: int, depth: int, columns: int) -> None:
     layer = Layer(Problem(P=rows, C=depth, K=columns), scale=2.0**-9)
     counters = measure_layer(layer, choose(layer, STOCK), STOCK).counters

@@ -314,15 +314,16 @@ def rest(operators: list[Contraction], blocks: dict[str, int]) -> list[int]:
     return found
 
 
-def test_a_search_takes_rows_in_blocks_where_whole_ones_do_not_fit() -> None:
+@pytest.mark.parametrize("trials", [15, pytest.param(40, marks=pytest.mark.slow)])
+def test_a_search_takes_rows_in_blocks_where_whole_ones_do_not_fit(trials: int) -> None:
     operators = attention(1, 8, 2, 32)
     for words, runs in ((60, True), (400, False)):
         on = machine(words)
         slow = replace(on.levels[2], words_per_cycle=0.2)
         on = replace(on, levels=(*on.levels[:2], slow))
-        found = search_trees(operators, on, rounds=2, trials=40)
+        found = search_trees(operators, on, rounds=2, trials=trials)
         assert found is not None
-        whole = search_trees(operators, replace(on, running_softmax=False), rounds=2, trials=40)
+        whole = search_trees(operators, replace(on, running_softmax=False), rounds=2, trials=trials)
         if (
             runs
         ):  # keys and values of whole rows alone are 128 words: scores leave and come back, or rows are cut

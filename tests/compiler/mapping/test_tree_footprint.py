@@ -18,13 +18,14 @@ from baco.compiler.mapping.tree import Loop, Residency, Tile, tree_of
 from baco.workloads.problem import DIMS, Problem
 from tests.compiler.mapping.random_trees import draw_fused
 from tests.compiler.mapping.slice_walk import Element, Walk
+from tests.seeds import seeds
 
 #: Six levels with rows of different widths: bytes, words of 16 and of 32 bits, elements.
 LEVELS = (Level("a"), Level("b", word_bits=8, row_words=4), Level("c", word_bits=16, row_words=2))
 MACHINE = Machine("six levels", (*LEVELS, *LEVELS), (), {}, ("int8", "int16"), arrays=3)
 
 
-@pytest.mark.parametrize("part", range(5))
+@pytest.mark.parametrize("part", seeds(2, of=5))
 def test_trees_hold_what_a_walk_allocates(part: int) -> None:
     r = random.Random(part)
     for _ in range(30):

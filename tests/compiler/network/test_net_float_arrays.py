@@ -27,8 +27,8 @@ from tests.compiler.network import net_quant_networks as small
 from tests.compiler.network.net_sketch import DIM4, Sketch, check
 from tests.compiler.network.test_net_quant_random import RandomNetwork
 from tests.gemmini.float_machine import rounded_once
-from tests.machines import FLOATS
-from tests.seeds import seeds
+from tests.machines import BFLOATS, FLOATS
+from tests.seeds import seeds, some
 
 ROOMY = FLOATS.replace(name="roomy", scratchpad_kib=16, accumulator_kib=8)
 OTHER = ROOMY.replace(name="other", input_format="fp8-e5m2", dim=2, tile_rows=1)
@@ -77,7 +77,7 @@ def test_random_networks(seed: int) -> None:
     run(RandomNetwork(seed).grow(15), (ROOMY, OTHER, WIDE)[seed % 3], seed)
 
 
-@pytest.mark.parametrize("accelerator", [ROOMY, WIDE], ids=lambda one: one.name)
+@pytest.mark.parametrize("accelerator", some(2, [FLOATS, BFLOATS, ROOMY, WIDE]), ids=lambda one: one.name)
 def test_convolutions_in_rtl(accelerator: Accelerator) -> None:
     program = run(small.convolutions(), accelerator, engine="rtl")
     on_array = {step.operator for step in program.lowered.steps if step.accelerator}
@@ -169,9 +169,17 @@ def test_the_host_rounds_to_codes(form: str) -> None:
     np.testing.assert_array_equal(codes[kept], wanted)
 
 
-@pytest.mark.parametrize("form", BYTES)
+#: Scales of both addends and of the sum, and whether it ends at zero.
+_SUMS = (((1.0, 0.25, 2.0), True), ((0.125, 1.0, 0.5), False), ((1.0, 1.0, 1.0), False))
+
+
 @pytest.mark.parametrize(
-    ("scales", "relu"), [((1.0, 0.25, 2.0), True), ((0.125, 1.0, 0.5), False), ((1.0, 1.0, 1.0), False)]
+    ("form", "scales", "relu"),
+    [
+        pytest.param(form, scales, relu, marks=[pytest.mark.slow] * ((number + place) % 2))
+        for number, form in enumerate(BYTES)
+        for place, (scales, relu) in enumerate(_SUMS)
+    ],
 )
 def test_sums_of_codes(form: str, scales: tuple[float, float, float], relu: bool) -> None:
     """All pairs of numbers: one float32 addition, saturated and rounded once, on the array and by the host core."""
@@ -229,7 +237,7 @@ def test_residual_networks(seed: int) -> None:
 
 
 def test_residuals_in_rtl() -> None:
-    run(residual(1), ROOMY, engine="rtl")
+    run(residual(1), FLOATS, engine="rtl")
 
 
 def test_every_tile_gives_the_same() -> None:

@@ -21,6 +21,8 @@ from baco.compiler.row_functions import exponentials
 from tests.compiler.network.net_sketch import Sketch, check
 
 _SHARED = Combinations(beside=True, sums=True)
+#: Every time; the others with the slow tests.
+_EACH = {("even", "timed"), ("odd", "functional")}
 _SCALE = 2.0**-7
 
 
@@ -131,11 +133,15 @@ def test_parts_of_attention_are_checked_one_by_one() -> None:
     assert called(check(s, combinations=_SHARED)).count("net_softmax") >= 4
 
 
-@pytest.mark.parametrize("engine", ["functional", "timed", pytest.param("rtl", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    ("rows", "columns", "inner", "read_again"),
-    [(128, 64, 96, False), (121, 72, 500, True)],
-    ids=["even", "odd"],
+    ("rows", "columns", "inner", "read_again", "engine"),
+    [
+        pytest.param(
+            *shape, engine, id=f"{name}-{engine}", marks=[] if (name, engine) in _EACH else [pytest.mark.slow]
+        )
+        for name, shape in (("even", (128, 64, 96, False)), ("odd", (121, 72, 500, True)))
+        for engine in ("functional", "timed", "rtl")
+    ],
 )
 def test_halves_of_an_encoder_run_beside_its_table_and_norm(
     rows: int, columns: int, inner: int, read_again: bool, engine: str

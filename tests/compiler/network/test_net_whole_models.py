@@ -120,7 +120,10 @@ def arrays(inputs):
 @pytest.mark.parametrize(
     ("kind", "engine"),
     [
-        *((kind, "functional") for kind in CASES),
+        *(
+            pytest.param(kind, "functional", marks=[pytest.mark.slow] * (n % 2))
+            for n, kind in enumerate(CASES)
+        ),
         ("keywords", "rtl"),
         *(pytest.param(kind, "rtl", marks=pytest.mark.slow) for kind in ("keywords_1d", "direction")),
     ],

@@ -100,7 +100,7 @@ def test_plans_of_explicit_code_issue_what_they_say(seed: int) -> None:
     assert _explicit(seed, 6) == 6
 
 
-@pytest.mark.parametrize("seed", seeds(2, of=20))
+@pytest.mark.parametrize("seed", seeds(1, of=20))
 def test_macros_run_as_often_as_predicted(seed: int) -> None:
     r = random.Random(seed)
     for _ in range(6):

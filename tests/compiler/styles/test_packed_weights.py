@@ -26,7 +26,7 @@ from tests.compiler.styles.random_layers import (
 )
 from tests.compiler.styles.random_mappings import draw_layer, draw_mapping
 from tests.machines import WHOLE
-from tests.seeds import seeds
+from tests.seeds import seeds, some
 
 PACKING = Features(packed_weights=True)
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=4, accumulator_kib=2, features=PACKING)
@@ -83,8 +83,11 @@ def explicit_cases(r: random.Random, machine: Accelerator, dataflow: Dataflow, c
     return cases
 
 
-@pytest.mark.parametrize("engine", ["functional", "timed"])
-@pytest.mark.parametrize("machine", [SMALL, NARROW], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    ("machine", "engine"),
+    some(2, [(SMALL, "functional"), (NARROW, "timed"), (SMALL, "timed"), (NARROW, "functional")]),
+    ids=lambda one: getattr(one, "name", one),
+)
 def test_packed_weights(machine: Accelerator, engine: str) -> None:
     r = random.Random(machine.dim)
     cases = product_cases(r, machine, 8) + convolution_cases(r, machine, 8)

@@ -21,7 +21,7 @@ POINTWISE = Layer(Problem(P=28, Q=28, C=40, K=64), scale=0.01)
 @pytest.mark.parametrize(
     ("layer", "schedule"),
     [
-        (CONV, LoopConvSchedule(1, 7, 8, 8, 3, 3, 32)),
+        pytest.param(CONV, LoopConvSchedule(1, 7, 8, 8, 3, 3, 32), marks=pytest.mark.slow),
         (CONV, LoopConvSchedule(1, 5, 12, 16, 3, 3, 40)),
         (POINTWISE, LoopConvSchedule(1, 8, 8, 16, 1, 1, 32)),
         (POINTWISE, LoopConvSchedule(1, 8, 8, 16, 1, 1, 40)),

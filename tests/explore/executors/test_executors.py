@@ -40,7 +40,7 @@ def ray_executor() -> Iterator[Executor]:
         yield executor
 
 
-@pytest.fixture(params=["here", "local", pytest.param("ray", marks=needs_ray)])
+@pytest.fixture(params=["here", "local", pytest.param("ray", marks=[needs_ray, pytest.mark.slow])])
 def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
     if request.param != "here":
         yield request.getfixturevalue(f"{request.param}_executor")
@@ -53,6 +53,7 @@ def squares(found: list[dict[str, int]]) -> list[int]:
     return [one["square"] for one in found]
 
 
+@pytest.mark.parametrize("executor", ["here", "local", pytest.param("ray", marks=needs_ray)], indirect=True)
 def test_results_come_in_order_and_are_kept(executor: Executor, tmp_path: Path) -> None:
     shelf, log = FolderShelf(tmp_path / "shelf"), tmp_path / "log"
     lines: list[tuple[int, int, int, str]] = []
@@ -132,7 +133,7 @@ def test_what_no_machine_has_is_told(executor: Executor) -> None:
     assert "--device cuda" in str(caught.value.hint)
 
 
-@pytest.mark.parametrize("name", ["local", pytest.param("ray", marks=needs_ray)])
+@pytest.mark.parametrize("name", ["local", pytest.param("ray", marks=[needs_ray, pytest.mark.slow])])
 def test_tasks_whose_worker_is_killed_are_run_again(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -15,6 +15,7 @@ import pytest
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.store import MeasurementStore
 from tests.hostile_folder import hostile_folder
+from tests.seeds import some
 
 _ROOT = str(Path(__file__).parents[3])
 _JOBS = 10
@@ -92,7 +93,7 @@ def kept(file: Path) -> dict[str, Measurement]:
         return store.all()
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", some(0, [3, 20]))
 def test_killed_runs_lose_nothing(tmp_path: Path, kills: int) -> None:
     """Killed at random times, now the parent alone, now everything: nothing that was told to be finished is missing, nothing is made
     again, and one more run finishes the rest."""

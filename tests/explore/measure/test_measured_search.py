@@ -24,6 +24,7 @@ from baco.exploration.measure.measurement import Measurement
 from baco.exploration.objective import Objective
 from baco.workloads.network import Task
 from baco.workloads.problem import Problem
+from tests.seeds import some
 
 EDP = Objective.parse("edp")
 TASKS = (
@@ -148,7 +149,7 @@ def test_costs_of_the_winner_are_those_measured() -> None:
     assert found.measured.source == "measured"
 
 
-@pytest.mark.parametrize("budget", [2e4, 1e5, 4e5])
+@pytest.mark.parametrize("budget", some(1, [2e4, 1e5, 4e5]))
 def test_budget_is_kept_and_never_worse_than_the_first(budget: float) -> None:
     found, search, truth, _ = run(budget)
     assert search.spent <= budget

@@ -16,7 +16,10 @@ from baco.exploration.measure.timed_choice import TimedChoice
 ORIGINAL = load_accelerator("gemmini-default").replace(timing="gemmini")
 
 
-@pytest.mark.parametrize("text", ["P42 C42 K32 groups 4 scale 0.01", "P48 C96 K64 bias scale 0.001"])
+@pytest.mark.parametrize(
+    "text",
+    ["P42 C42 K32 groups 4 scale 0.01", pytest.param("P48 C96 K64 bias scale 0.001", marks=pytest.mark.slow)],
+)
 def test_the_fastest_of_those_tried_is_taken_and_never_a_slower_one_than_the_estimate_chooses(
     text: str, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ from baco.exploration.report.live import PROGRESS_PAGE, LivePage
 from baco.exploration.report.page import page_html
 from tests.browser import ATTACK, LOOKS, Browser
 from tests.explore import report_helpers as helpers
+from tests.seeds import some
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -102,7 +103,13 @@ def test_hostile_names_in_a_browser(browser: Browser, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"candidates": 1, "layers": 1}, {"candidates": 1000, "layers": 2}, {"layers": 200}]
+    "options",
+    [
+        {"candidates": 1, "layers": 1},
+        {"candidates": 200, "layers": 2},
+        pytest.param({"candidates": 1000, "layers": 2}, marks=pytest.mark.slow),
+        pytest.param({"layers": 200}, marks=pytest.mark.slow),
+    ],
 )
 def test_extreme_sizes_in_a_browser(browser: Browser, tmp_path: Path, options: dict[str, int]) -> None:
     data = helpers.report_data(**options)
@@ -118,7 +125,7 @@ def test_extreme_sizes_in_a_browser(browser: Browser, tmp_path: Path, options: d
     assert browser.problems == []
 
 
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", some(1, [390, 1440]))
 def test_layout(browser: Browser, tmp_path: Path, width: int) -> None:
     """Nothing is wider than the window, cut off or on top of something else: two networks, long names, designs side by
     side, a design other than the best in view; with everything unfolded; with a layer open; light, dark, printed."""
@@ -201,7 +208,7 @@ def outside(browser: Browser, right: float) -> list[object]:
     ]
 
 
-@pytest.mark.parametrize("bars", [False, True])
+@pytest.mark.parametrize("bars", some(1, [True, False]))
 def test_plots_end_before_the_right_edge_of_a_phone(browser: Browser, tmp_path: Path, bars: bool) -> None:
     """A scroll bar that comes when the page gets long takes room from plots that are drawn by then."""
     browser.call("Emulation.setScrollbarsHidden", hidden=not bars)
@@ -254,7 +261,7 @@ def test_on_a_phone_costs_are_in_view_and_tables_say_that_they_go_on(
 
 def test_paper_shows_every_row_with_its_name(browser: Browser, tmp_path: Path) -> None:
     browser.look(1440)
-    data = helpers.report_data(candidates=50, layers=60)
+    data = helpers.report_data(candidates=15, layers=25)
     show(browser, data, tmp_path, "#pin=1,2")
     browser.look(718, look="print")  # A4 between margins
     assert browser.layout_problems() == []

@@ -69,6 +69,7 @@ def test_self_contained_and_small() -> None:
     assert "connect-src" not in policy  # nothing opens the network again
 
 
+@pytest.mark.slow
 def test_largest_page_stays_small() -> None:
     label = "transformer.encoder.layers.block.attention.self.query_projection_"
     data = helpers.report_data(candidates=60, layers=200, label=label)
@@ -261,7 +262,8 @@ def test_script_axes_and_time() -> None:
     "options",
     [
         {"candidates": 1, "layers": 1},
-        {"candidates": 1000, "layers": 2},
+        {"candidates": 200, "layers": 2},
+        pytest.param({"candidates": 1000, "layers": 2}, marks=pytest.mark.slow),
         {"candidates": 3, "layers": 200},
         {"networks": ("a", "b")},
         {"objective": "area"},

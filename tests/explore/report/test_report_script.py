@@ -482,7 +482,7 @@ def test_on_a_narrow_page_what_a_design_costs_comes_first() -> None:
 
 
 def test_paper_gets_every_row_and_plots_of_its_width() -> None:
-    data = helpers.report_data(candidates=50, layers=280)
+    data = helpers.report_data(candidates=15, layers=280)
     engine = Engine(page_html(data))
     press_heading(engine, "designs", "Area")
     units = len(network_units(data.workload.networks[0], data.best_costs))

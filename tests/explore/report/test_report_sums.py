@@ -37,6 +37,7 @@ from baco.workloads.network import Workload
 from tests.explore import report_helpers as helpers
 from tests.explore.report_sums import deviations
 from tests.explore.validate_helpers import fake_measuring, made_up, small_space
+from tests.seeds import some
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("short_reports", "short_networks")]
 
@@ -114,7 +115,8 @@ def test_predicted_parts_add_up(tmp_path: Path, studies: Callable[[str], Path], 
 @pytest.mark.parametrize(
     ("network", "options"),
     [
-        (IMAGE, {"objective": "energy"}),
+        pytest.param(IMAGE, {"objective": "energy"}, marks=pytest.mark.slow),
+        (TEXT, {"objective": "energy"}),
         pytest.param(IMAGE, {"objective": "latency"}, marks=pytest.mark.slow),
         (TEXT, {"cost_model": "reference"}),
         (TEXT, {"whole": False}),
@@ -161,7 +163,7 @@ def measured(job: Measurable) -> Measurement:
     return made_up(job)
 
 
-@pytest.mark.parametrize("network", [pytest.param(IMAGE, marks=pytest.mark.slow), ""])
+@pytest.mark.parametrize("network", some(0, [IMAGE, ""]))
 def test_measured_programs_add_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, studies: Callable[[str], Path], network: str
 ) -> None:

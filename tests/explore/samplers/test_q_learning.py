@@ -189,10 +189,11 @@ def test_facts_of_a_point() -> None:
     assert numbers[-14:] == [1, *[0] * 10, 0, 1, 0]
 
 
-def test_q_learning_needs_less_than_a_third_of_the_calls() -> None:
+@pytest.mark.parametrize("layers", [(13,), pytest.param((6, 13), marks=pytest.mark.slow)])
+def test_q_learning_needs_less_than_a_third_of_the_calls(layers: tuple[int, ...]) -> None:
     """To the quality of 300 random mappings, against all directions from the same starts (published: 27.6% of the time)."""
     goals, calls = {}, {"q": 0, "p": 0}
-    for number in (6, 13):
+    for number in layers:
         space = DirectionSpace(yolo_layer(number), MACHINE)
         cycles = analytical_cycles(space.layer, MACHINE)
         goals[number] = converged(space, cycles)

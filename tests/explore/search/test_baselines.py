@@ -38,7 +38,9 @@ def setup(space: DesignSpace, samples: int, **changes: object) -> SearchSetup:
     return dataclasses.replace(made, **changes)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("space", [GEMMINI, REFERENCE], ids=["gemmini", "reference"])
+@pytest.mark.parametrize(
+    "space", [GEMMINI, pytest.param(REFERENCE, marks=pytest.mark.slow)], ids=["gemmini", "reference"]
+)
 def test_costs_and_least_hardware_of_designs(space: DesignSpace) -> None:
     """Batched designs against the scalar seams, and against a search of all points for the least one."""
     tasks = small_workload().tasks

@@ -160,7 +160,9 @@ def test_limits_for_any_groups_are_below_every_design(study: tuple[Path, SearchO
     assert cycles.min() > min(design.cost.latency_cycles for design in designs) / 10
 
 
-@pytest.mark.parametrize("bound", [{"latency_cycles": 1e3}, {"energy_uj": 8.0}])
+@pytest.mark.parametrize(
+    "bound", [{"latency_cycles": 1e3}, pytest.param({"energy_uj": 8.0}, marks=pytest.mark.slow)]
+)
 def test_groups_are_not_priced_where_they_cannot_matter(tmp_path: Path, bound: dict[str, float]) -> None:
     """Whether that is proven beforehand, or a first search finds nothing near; what is suggested is feasible with groups."""
     mix = Workload.of([load_network("mobilenet_v2:image=32")])

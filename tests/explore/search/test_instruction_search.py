@@ -165,6 +165,7 @@ def every_row(problem: Problem, side: int) -> Genomes:
     return np.concatenate([orders, tilings])
 
 
+@pytest.mark.slow
 def test_finds_the_optimum_of_a_small_layer() -> None:
     workload = one_layer(Problem(P=9, C=10, K=6))
     space = DesignSpace(

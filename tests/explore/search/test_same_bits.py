@@ -124,7 +124,7 @@ class Watch(TorchDispatchMode):
 
 @pytest.mark.parametrize(
     ("searcher", "model"),
-    [("gradient", "instruction"), ("gradient", "reference"), *((name, "instruction") for name in SEARCHERS if name not in ("gradient", "local"))],
+    [("gradient", "instruction"), ("gradient", "reference"), *(pytest.param(name, "instruction", marks=[pytest.mark.slow] * (name == "dosa-published")) for name in SEARCHERS if name not in ("gradient", "local"))],
 )  # fmt: skip
 def test_searches_call_exact_operators_only(searcher: str, model: str, tmp_path: Path) -> None:
     few = 15 if searcher == "dosa-published" else 60  # a descent through all layers for each

@@ -74,6 +74,8 @@ CHECKS: dict[str, tuple[Callable[[conformance.Make, SearchSetup, conformance.Rec
         1,
     ),
 }
+#: A descent through all layers for each sample of a search that is long.
+LONG = {("dosa-published", "state"), ("dosa-published", "more budget")}
 OBJECTIVES = ("edp", "latency,energy", "area", "edap")
 
 
@@ -92,7 +94,10 @@ def alternating() -> list[Any]:
     """Every searcher in every space with every check; each in one of the spaces is no slow test."""
     return [
         pytest.param(
-            name, space, check, marks=[] if (number + place + index) % len(SPACES) else [pytest.mark.slow]
+            *(name, space, check),
+            marks=[]
+            if (number + place + index) % len(SPACES) and (name, check) not in LONG
+            else [pytest.mark.slow],
         )
         for number, name in enumerate(("fake", *searchers.SEARCHERS))
         for place, space in enumerate(SPACES)

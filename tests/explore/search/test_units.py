@@ -285,7 +285,13 @@ def lopsided() -> RestOfPrograms:
     return dataclasses.replace(rest, with_units={"tiny": dear})
 
 
-@pytest.mark.parametrize("name", sorted(SEARCHERS))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(one, marks=pytest.mark.slow) if one == "dosa-published" else one
+        for one in sorted(SEARCHERS)
+    ],
+)
 def test_every_searcher_finds_designs_of_both_kinds(name: str) -> None:
     """Each of which costs what its layers and the rest of the program on its accelerator cost."""
     rest = lopsided()

@@ -214,6 +214,7 @@ def test_the_command_line_ends_an_early_interruption_with_130(tmp_path: Path) ->
     assert (tmp_path / "s" / FILE_NAME).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("groups_soon", "short_networks")
 def test_a_companion_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither of the study nor of what a report says of it; and it is asked for all that it could do."""

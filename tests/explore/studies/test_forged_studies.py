@@ -27,12 +27,16 @@ from baco.exploration.studies.study import StudyRecord
 from tests.explore import forgery
 from tests.explore.forgery import COLUMNS, forge, replace_row
 from tests.explore.validate_helpers import fake_measuring, made_up, products, small_space
+from tests.seeds import some
 
 WORKLOAD = products(3)
 SPACE = small_space(dim=(4, 8), scratchpad_kib=(16, 32))
 
 
-@pytest.fixture(scope="module", params=["gradient", "genetic", "bayesian", "two-loop", "dosa"])
+@pytest.fixture(
+    scope="module",
+    params=some(2, ["gradient", "bayesian", "genetic", "two-loop", "dosa"]),
+)
 def whole(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, Path]]:

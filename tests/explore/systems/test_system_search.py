@@ -163,8 +163,8 @@ def test_from_python_the_best_system_is_planned_by_its_file(tmp_path: Path) -> N
     made = baco.search_systems(
         ["deepbench_ocr"],
         tiny_space(60.0),
-        samples=10,
-        seconds=1.0,
+        samples=6,
+        seconds=0.3,
         most_units=2,
         out=tmp_path,
         progress=False,
@@ -175,7 +175,7 @@ def test_from_python_the_best_system_is_planned_by_its_file(tmp_path: Path) -> N
     assert made.area_mm2 <= 60.0
     assert made.front["best"].sum() <= 1
     assert (made.front["area_mm2"].diff().dropna() >= 0).all()
-    again = baco.plan(["deepbench_ocr"], [str(tmp_path / "best" / "system.yaml")], seconds=1.0)
+    again = baco.plan(["deepbench_ocr"], [str(tmp_path / "best" / "system.yaml")], seconds=0.3)
     assert math.isclose(again.makespan_ms, made.best.makespan_ms)
     ran = made.replay("functional")
     assert ran.best.measured is not None

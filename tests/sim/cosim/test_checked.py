@@ -41,7 +41,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Simulator:
         text = path.read_text()
         assert text.count(right) == 1
         path.write_text(text.replace(right, wrong))
-    return Simulator(PLAIN, sources=sources, checked=True)
+    return Simulator(PLAIN, sources=sources, checked=True, brief=True)
 
 
 def without_waiting(stream: Stream) -> Stream:

@@ -574,7 +574,7 @@ def test_verdicts_are_those_of_the_rules(whole: Simulator) -> None:
 
 
 def test_planted_disagreement_is_found_and_shortened(tmp_path: Path, whole: Simulator) -> None:
-    broken = Simulator(WHOLE, sources=broken_sources(tmp_path))
+    broken = Simulator(WHOLE, sources=broken_sources(tmp_path), brief=True)
     wrong = encode("CONFIG_EX", dataflow=1, activation=2, a_stride=1, c_stride=1)
     stream = stream_of([*CONFIGURED, load(BASE, 0), wrong, preload(0, ACC), compute(8, 12), None])
     small = minimise(stream, broken)

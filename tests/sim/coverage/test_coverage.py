@@ -71,6 +71,7 @@ def test_the_machines_together_have_all_of_the_verilog() -> None:
             assert not inside_else, f"{path.name}:{number} is in no machine: {text}"
 
 
+@pytest.mark.slow  # building takes half a minute
 def test_what_streams_reach_is_counted(covered: Simulator, tmp_path: Path) -> None:
     """Loads that meet no other traffic, from a memory that refuses nothing, and from one that takes a request at a time."""
     configuration = encode("CONFIG_LD", pixel_repeats=1, block_stride=2, scale=IDENTITY_SCALE, stride=2)
@@ -105,6 +106,7 @@ def cycles(counts: Counter[CoveragePoint], cross: str) -> int:
     return counts[CoveragePoint("cross", "", 0, cross)]
 
 
+@pytest.mark.slow  # building takes half a minute
 def test_the_command_goes_on_where_it_was(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

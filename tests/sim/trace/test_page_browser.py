@@ -59,7 +59,7 @@ def busy(rows: list[tuple[str, int, int, int]], unit: str, begin: int, end: int)
     return len(cycles) / (end - begin)
 
 
-@pytest.mark.parametrize("commands", [30, 9000])
+@pytest.mark.parametrize("commands", [pytest.param(30, marks=pytest.mark.slow), 9000])
 def test_trace_page(browser: Browser, tmp_path: Path, commands: int) -> None:
     rows = write_log(tmp_path / "log.csv", commands)
     path = tmp_path / "chart.html"

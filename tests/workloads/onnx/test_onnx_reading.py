@@ -43,10 +43,11 @@ def _number(value):
     return array if array.dtype.kind in "iub" else array.astype(np.float32)
 
 
-def test_what_is_imported_computes_what_onnx_defines(cases, tmp_path):
-    """Of all of ONNX's tests, in floating point: those that come in at all must be right."""
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_what_is_imported_computes_what_onnx_defines(cases, tmp_path, step):
+    """Of all of ONNX's tests, or of one of four, in floating point: those that come in at all must be right."""
     path, right, wrong = tmp_path / "model.onnx", 0, []
-    for case in cases:
+    for case in cases[::step]:
         names = [value.name for value in case.model.graph.input]
         try:
             network = _network(case, path)
@@ -72,7 +73,7 @@ def test_what_is_imported_computes_what_onnx_defines(cases, tmp_path):
         except AssertionError as error:
             wrong.append(f"{case.name}: {str(error).strip().splitlines()[0]}")
     assert not wrong
-    assert right > 490
+    assert right > 490 / step * 0.9 ** (step > 1)
 
 
 def _planted(schema, attribute):

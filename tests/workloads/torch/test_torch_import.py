@@ -35,7 +35,17 @@ def counted_macs(name):
     return counter.get_total_flops() // 2
 
 
-@pytest.mark.parametrize("name", ["resnet18", "resnet50", "mobilenet_v2", "bert_base", "vit_b16", "unet"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "resnet18",
+        pytest.param("resnet50", marks=pytest.mark.slow),
+        "mobilenet_v2",
+        "bert_base",
+        pytest.param("vit_b16", marks=pytest.mark.slow),
+        "unet",
+    ],
+)
 def test_equals_the_built_in_network(name):
     imported, own = load(name), load_network(name)
     assert problems(imported) == problems(own)

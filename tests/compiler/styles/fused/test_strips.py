@@ -178,7 +178,7 @@ IN_HARDWARE = [
 ]
 
 
-@pytest.mark.parametrize("number", seeds(4, of=len(IN_HARDWARE)))
+@pytest.mark.parametrize("number", seeds(2, of=len(IN_HARDWARE)))
 def test_chains_in_hardware_with_the_bytes_and_accesses_predicted(number: int) -> None:
     units, schedule = IN_HARDWARE[number]
     counted = run(units, schedule, GEMMINI, "rtl")
