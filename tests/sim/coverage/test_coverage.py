@@ -12,6 +12,7 @@ import pytest
 
 from baco.accel.config import Accelerator
 from baco.accel.isa import IDENTITY_SCALE, encode
+from baco.accel.verilog.elements import of_width
 from baco.accel.verilog.generate import verilog, verilog_origins
 from baco.common.errors import InputError
 from baco.exploration import coverage as campaign
@@ -38,7 +39,8 @@ def covered() -> Simulator:
 def test_each_generated_line_is_a_line_of_its_source(accelerator: Accelerator) -> None:
     lines, origins = verilog(accelerator).splitlines(), verilog_origins(accelerator)
     assert len(lines) == len(origins)
-    sources = {path.name: path.read_text().splitlines() for path in RTL.glob("*.v")}
+    bits = accelerator.input_bits
+    sources = {path.name: of_width(path.read_text(), bits).splitlines() for path in RTL.glob("*.v")}
     for text, (file, number) in zip(lines, origins, strict=True):
         assert not file or sources[file][number - 1] == text
     inside = "".join(text for text, (file, _) in zip(lines, origins, strict=True) if file)
