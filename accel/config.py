@@ -233,6 +233,14 @@ class Accelerator(BaseModel, metaclass=_Checked):
     store_queue: Annotated[
         int, ParameterRow("queue of stores", "commands", "STORE_QUEUE", searched="setting", order=7)
     ] = Field(2, ge=1, le=64, description="commands queued before the store controller")
+    scale_lanes: Annotated[
+        Literal[1, 2, 4, 8, 16, 32, 64, 128],
+        ParameterRow("scaling lanes", "elements", "SCALE_LANES", searched="setting", order=12),
+    ] = Field(
+        128,
+        description="elements of a row that are scaled in a cycle at most: results, with all that is done to them on their way out,"
+        " and loads that have a scale; never more than the row has, and of results than the memory port's bytes",
+    )
     load_entries: Annotated[
         int,
         ParameterRow("reservation station, loads", "entries", "LOAD_ENTRIES", searched="setting", order=2),

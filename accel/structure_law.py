@@ -60,6 +60,8 @@ class Configuration(Protocol):
     @property
     def store_entries(self) -> int: ...
     @property
+    def scale_lanes(self) -> int: ...
+    @property
     def counters(self) -> int: ...
     @property
     def input_format(self) -> str: ...
@@ -84,7 +86,7 @@ def terms(configuration: Configuration, dim: Any) -> dict[str, Any]:
     sums_stay = {DATAFLOWS[name].sums_stay for name in offered(c.dataflow)}
     only_ws, only_os = float(sums_stay == {False}), float(sums_stay == {True})
     entries = c.load_entries + c.execute_entries + c.store_entries
-    lanes = _least(dim, c.dma_bits / 8)
+    lanes = _least(_least(dim, c.scale_lanes), c.dma_bits / 8)
     found: dict[str, Any] = {
         "1": 1.0,
         "dim": dim,

@@ -18,6 +18,7 @@ module baco_accelerator #(
     parameter LOAD_QUEUE = `BACO_LOAD_QUEUE,         // commands queued in the units
     parameter EX_QUEUE = `BACO_EX_QUEUE,
     parameter STORE_QUEUE = `BACO_STORE_QUEUE,
+    parameter SCALE_LANES = `BACO_SCALE_LANES,       // elements scaled in a cycle at most
     parameter LOAD_ENTRIES = `BACO_LOAD_ENTRIES,     // reservation station entries
     parameter EX_ENTRIES = `BACO_EX_ENTRIES,
     parameter STORE_ENTRIES = `BACO_STORE_ENTRIES,
@@ -311,7 +312,7 @@ module baco_accelerator #(
   wire [15:0] execute_events;
 
   baco_load #(.DIM(DIM), .SP_ROWS(SP_ROWS), .ACC_ROWS(ACC_ROWS), .DMA_BITS(DMA_BITS), .DMA_MAX_BYTES(DMA_MAX_BYTES),
-              .DMA_REQUESTS(DMA_REQUESTS), .LOAD_QUEUE(LOAD_QUEUE), .ADDR_BITS(ADDR_BITS), .ID_BITS(ID_BITS)) load (
+              .DMA_REQUESTS(DMA_REQUESTS), .LOAD_QUEUE(LOAD_QUEUE), .SCALE_LANES(SCALE_LANES), .ADDR_BITS(ADDR_BITS), .ID_BITS(ID_BITS)) load (
       .clock(clock), .reset(reset), .cmd_valid(issue_valid[0]), .cmd_ready(issue_ready[0]),
       .cmd_id(issue_id[ID_BITS-1:0]), .cmd_funct(issue_funct[6:0]), .cmd_rs1(issue_rs1[63:0]), .cmd_rs2(issue_rs2[63:0]),
       .done_valid(ld_done), .done_id(ld_done_id),
@@ -346,7 +347,7 @@ module baco_accelerator #(
   wire [ACC_AW-1:0] store_acc_row;
   wire [DIM*32-1:0] store_acc_data;
   baco_store #(.DIM(DIM), .SP_ROWS(SP_ROWS), .ACC_ROWS(ACC_ROWS), .DMA_BITS(DMA_BITS), .DMA_MAX_BYTES(DMA_MAX_BYTES),
-               .DMA_REQUESTS(DMA_REQUESTS), .STORE_QUEUE(STORE_QUEUE), .ADDR_BITS(ADDR_BITS), .ID_BITS(ID_BITS)) store (
+               .DMA_REQUESTS(DMA_REQUESTS), .STORE_QUEUE(STORE_QUEUE), .SCALE_LANES(SCALE_LANES), .ADDR_BITS(ADDR_BITS), .ID_BITS(ID_BITS)) store (
       .clock(clock), .reset(reset), .cmd_valid(issue_valid[2]), .cmd_ready(issue_ready[2]),
       .cmd_id(issue_id[2*ID_BITS +: ID_BITS]), .cmd_funct(issue_funct[14 +: 7]), .cmd_rs1(issue_rs1[128 +: 64]),
       .cmd_rs2(issue_rs2[128 +: 64]),

@@ -18,6 +18,7 @@ module baco_load #(
     parameter DMA_MAX_BYTES = 64,   // largest memory request
     parameter DMA_REQUESTS = 16,    // memory requests in flight
     parameter LOAD_QUEUE = 8,       // commands accepted ahead
+    parameter SCALE_LANES = 128,    // elements that are scaled in a cycle at most
     parameter ADDR_BITS = 40,       // bits of a memory address
     parameter ID_BITS = 6           // bits of a command's identity
 ) (
@@ -293,14 +294,14 @@ module baco_load #(
   wire [DIM*32-1:0] land_data;
   wire scaling;
 `ifdef BACO_MVIN_SCALE_ACC
-  baco_load_scale #(.DIM(DIM), .WIDE(1), .PASS_BITS(LAND_BITS)) scaler (
+  baco_load_scale #(.DIM(DIM), .LANES(DIM < SCALE_LANES ? DIM : SCALE_LANES), .WIDE(1), .PASS_BITS(LAND_BITS)) scaler (
       .clock(clock), .reset(reset), .in_valid(copy_valid), .in_ready(copy_ready), .in_wide(copy_pass[PASS_BITS-1]),
       .in_identity(copy_pass[WRITE_BITS]), .in_scale(copy_pass[WRITE_BITS+1+:32]), .in_pass(copy_land),
       .in_data(copy_data), .out_valid(land_valid), .out_ready(land_ready), .out_wide(land_wide), .out_pass(land),
       .out_data(land_data), .busy(scaling));
 `else
 `ifdef BACO_MVIN_SCALE
-  baco_load_scale #(.DIM(DIM), .WIDE(0), .PASS_BITS(LAND_BITS)) scaler (
+  baco_load_scale #(.DIM(DIM), .LANES(DIM < SCALE_LANES ? DIM : SCALE_LANES), .WIDE(0), .PASS_BITS(LAND_BITS)) scaler (
       .clock(clock), .reset(reset), .in_valid(copy_valid), .in_ready(copy_ready), .in_wide(copy_pass[PASS_BITS-1]),
       .in_identity(copy_pass[WRITE_BITS]), .in_scale(copy_pass[WRITE_BITS+1+:32]), .in_pass(copy_land),
       .in_data(copy_data), .out_valid(land_valid), .out_ready(land_ready), .out_wide(land_wide), .out_pass(land),

@@ -18,6 +18,7 @@ module baco_store #(
     parameter DMA_MAX_BYTES = 64,  // with DMA_REQUESTS: bound on the bytes in flight
     parameter DMA_REQUESTS = 16,
     parameter STORE_QUEUE = 2,     // commands waiting
+    parameter SCALE_LANES = 128,   // elements of results that are worked on in a cycle at most
     parameter ADDR_BITS = 40,      // memory address, 32 or more
     parameter ID_BITS = 6          // reservation station entry
 ) (
@@ -61,7 +62,8 @@ module baco_store #(
   localparam ROW_BITS = SP_AW > ACC_AW ? SP_AW : ACC_AW;
   localparam BUS = DMA_BITS / 8;
   localparam SLICE = 4 * DIM < BUS ? 4 * DIM : BUS;
-  localparam LANES = DIM < `BUS_ELEMENTS ? DIM : `BUS_ELEMENTS;
+  localparam MOST = DIM < `BUS_ELEMENTS ? DIM : `BUS_ELEMENTS;
+  localparam LANES = MOST < SCALE_LANES ? MOST : SCALE_LANES;
 `ifdef BACO_WIDE_ELEMENTS
   localparam DIM_LOG = $clog2(DIM) + 1;           // of the bytes of a row
 `else
@@ -543,7 +545,7 @@ module baco_store #(
   wire [ADDR_BITS-1:0] slice_addr;
   wire [6:0] slice_bytes;
   wire [SLICE*8-1:0] slice_data;
-  baco_store_convert #(.DIM(DIM), .DMA_BITS(DMA_BITS), .ADDR_BITS(ADDR_BITS)) u_convert (
+  baco_store_convert #(.DIM(DIM), .DMA_BITS(DMA_BITS), .SCALE_LANES(SCALE_LANES), .ADDR_BITS(ADDR_BITS)) u_convert (
       .clock(clock),
       .reset(reset),
       .room(room),

@@ -2,13 +2,14 @@
 // wider than the bus, applies ReLU and scale to accumulator elements, takes the maximum over pooling windows, and queues
 // the slices in order.
 //
-// A slice is LANES int8 elements, or as many bytes of raw int32 elements, so that one slice a cycle fills the bus; wider
-// rows take several cycles and wait in `hold` meanwhile. Nothing after the first stage can stall: a slice only
+// A slice is LANES int8 elements, or as many bytes of raw int32 elements as the bus has, so that one slice a cycle fills the bus where
+// there are lanes for it; wider rows take several cycles and wait in `hold` meanwhile. Nothing after the first stage can stall: a slice only
 // leaves it with a credit for a place in the queue behind. Slices that are not scaled take a shorter way and wait
 // until no scaled one is left that they could overtake; this costs three cycles when the kind of store changes.
 module baco_store_convert #(
     parameter DIM = 16,        // elements in a local row
     parameter DMA_BITS = 128,  // memory bus
+    parameter SCALE_LANES = 128,  // int8 elements in a slice at most
     parameter ADDR_BITS = 40   // memory address
 ) (
     input wire clock,
@@ -79,7 +80,8 @@ module baco_store_convert #(
     output wire busy                             // rows or slices are in here
 );
   localparam BUS = DMA_BITS / 8;
-  localparam LANES = DIM < `BUS_ELEMENTS ? DIM : `BUS_ELEMENTS;             // int8 elements in a slice
+  localparam MOST = DIM < `BUS_ELEMENTS ? DIM : `BUS_ELEMENTS;
+  localparam LANES = MOST < SCALE_LANES ? MOST : SCALE_LANES;  // elements in a slice
   localparam SLICE = 4 * DIM < BUS ? 4 * DIM : BUS;     // bytes in a slice of raw elements
   localparam GROUPS = DIM / LANES;                      // slices in an int8 row
   localparam INDEX_BITS = GROUPS > 1 ? $clog2(GROUPS) : 1;

@@ -10,7 +10,7 @@ and a second-level cache (`baco.compiler.analysis.profile`).
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ class MachineRates:
         bandwidth: bytes that main memory moves in a cycle.
         load_entries, execute_entries, store_entries: of the reservation station.
         load_queue: commands that the load unit has accepted beside the one whose rows come in.
+        scale_pace: cycles of a row at the scaling lanes.
         array_speed, host_speed: how many times as fast as built array and host core are, to ask what that would give.
         timing: one of `baco.accel.config.TIMINGS`, the same for all.
     """
@@ -52,6 +53,7 @@ class MachineRates:
     execute_entries: Values
     store_entries: Values
     load_queue: Values
+    scale_pace: Values = 1.0
     array_speed: Values = 1.0
     host_speed: Values = 1.0
     timing: str = "baco"
@@ -60,6 +62,10 @@ class MachineRates:
     def profile(self) -> TimingProfile:
         """What the timing differs in."""
         return PROFILES[self.timing]
+
+    def store_pace(self, raw: Values) -> Values:
+        """Cycles of a row of the accumulator on its way out, where the port does not take more; `raw`: 1 for sums, 0 for what is scaled."""
+        return self.profile.store_pace * (raw + (1.0 - raw) * self.scale_pace)
 
     @classmethod
     def of(cls, accelerator: Accelerator) -> MachineRates:
@@ -74,6 +80,8 @@ class MachineRates:
             float(accelerator.execute_entries),
             float(accelerator.store_entries),
             float(accelerator.load_queue),
+            # the original has lanes of its own, whose pace is its profile's
+            max(1.0, accelerator.dim / accelerator.scale_lanes) if accelerator.timing == "baco" else 1.0,
             timing=accelerator.timing,
         )
 
@@ -89,6 +97,10 @@ class Moved:
     bytes: Values
     commands: Values = 0.0
     further: Values = 0.0
+
+    def scaled(self, machine: MachineRates) -> Moved:
+        """The same where rows are scaled on their way in."""
+        return replace(self, rows=self.rows * machine.scale_pace)
 
     def __add__(self, other: Moved) -> Moved:
         return Moved(

@@ -272,8 +272,8 @@ def _read_cycles(hw: HardwareBatch, moved: RowTransfer, rows: Tensor) -> Tensor:
 def _memory_cycles(t: BatchTiling, c: Commands, traffic: Transfers, again: Tensor) -> tuple[Tensor, ...]:
     """Of loads of weights, of inputs, of what opens tiles, and of stores."""
     layer, hw = t.layer, t.hardware
-    opening_rows = c.result_rows * (layer.bias + layer.residual + again)
-    store_rows = c.result_rows * (1 + again) * hw.profile.store_pace
+    opening_rows = c.result_rows * (layer.bias + layer.residual * hw.scale_pace + again)
+    store_rows = c.result_rows * (hw.store_pace(layer.raw) + again * hw.profile.store_pace)
     found = (
         _read_cycles(hw, traffic.weights, c.weight_rows),
         _read_cycles(hw, traffic.inputs, c.input_rows),

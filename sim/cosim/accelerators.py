@@ -64,5 +64,6 @@ def _draw(r: random.Random, index: int) -> Accelerator:
         execute_entries=r.choice((2, 3, 8, 16)),
         store_entries=r.choice((1, 2, 4)),
         counters=r.choice((0, 1, 8, 8)),
+        scale_lanes=r.choice((1, 2, 4, 8, 128, 128)),
         features=Features(**features),
     )

@@ -18,7 +18,7 @@ bool take(Config& c, const std::string& name, long long value) {
       {"scratchpad_banks", &c.scratchpad_banks}, {"accumulator_rows", &c.accumulator_rows},
       {"accumulator_banks", &c.accumulator_banks}, {"partial_sum_bits", &c.partial_sum_bits},
       {"dma_bits", &c.dma_bits}, {"dma_max_bytes", &c.dma_max_bytes}, {"dma_requests", &c.dma_requests},
-      {"load_queue", &c.load_queue}, {"execute_queue", &c.execute_queue}, {"store_queue", &c.store_queue},
+      {"load_queue", &c.load_queue}, {"execute_queue", &c.execute_queue}, {"store_queue", &c.store_queue}, {"scale_lanes", &c.scale_lanes},
       {"load_entries", &c.load_entries}, {"execute_entries", &c.execute_entries},
       {"store_entries", &c.store_entries}, {"counters", &c.counters}, {"input_format", &c.input_format}};
   const std::map<std::string, bool*> flags = {

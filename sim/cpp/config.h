@@ -20,7 +20,7 @@ struct Config {
   int dma_bits = 128;
   int dma_max_bytes = 64;
   int dma_requests = 16;
-  int load_queue = 8, execute_queue = 8, store_queue = 2;
+  int load_queue = 8, execute_queue = 8, store_queue = 2, scale_lanes = 128;
   int load_entries = 8, execute_entries = 16, store_entries = 4;
   int counters = 8;
   bool loop_ws = true, loop_conv = true, training_convs = true, depthwise_convs = true, first_layer = true;

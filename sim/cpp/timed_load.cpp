@@ -19,7 +19,8 @@ TimedLoad::TimedLoad(const Config& config, TimedMemory& memory, TimedBanks& bank
       station_(station),
       reads_(static_cast<size_t>(config.load_queue)),
       jobs_(static_cast<size_t>(config.load_queue)),
-      sizes_(static_cast<size_t>(config.dma_requests)) {}
+      sizes_(static_cast<size_t>(config.dma_requests)),
+      turns_(std::max(1u, dim_ / static_cast<unsigned>(config.scale_lanes))) {}
 
 void TimedLoad::accept(const TimedCommand& issued) {
   const Command& command = issued.command;
@@ -69,7 +70,7 @@ void TimedLoad::accept(const TimedCommand& issued) {
 }
 
 bool TimedLoad::busy() const {
-  return jobs_.valid() || walk_.valid || row_valid_ || held_ || flush_ || scaling_ || write_valid_;
+  return jobs_.valid() || walk_.valid || row_valid_ || held_ || flush_ || scaling_ || turn_ || write_valid_;
 }
 
 void TimedLoad::tick(uint64_t cycle) {
@@ -99,8 +100,9 @@ const TimedLoad::Row* TimedLoad::copy() const {
 // Whether a row that is there now is taken.
 bool TimedLoad::scale(bool land_ready) {
   const Row* const in = copy();
-  const bool straight = in && in->identity && scaling_ == 0;
-  const bool follows = in && !straight && (!in->identity || !in->wide) && scaling_ != kRoom;
+  const bool straight = in && in->identity && scaling_ == 0 && turn_ == 0;
+  const bool steps = in && !straight && (!in->identity || !in->wide) && scaling_ != kRoom;
+  const bool follows = steps && turn_ + 1 == turns_;
   const bool leaves = scaled_.valid() && land_ready;
   if (land_ready) {
     write_valid_ = scaled_.valid() || straight;
@@ -122,6 +124,7 @@ bool TimedLoad::scale(bool land_ready) {
     stage_valid_[0] = true;
     stage_[0] = *in;
   }
+  if (steps) turn_ = follows ? 0 : turn_ + 1;
   scaling_ += follows;
   scaling_ -= leaves;
   return in && (straight ? land_ready : follows);

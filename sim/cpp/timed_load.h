@@ -88,6 +88,8 @@ class TimedLoad {
 
   static constexpr unsigned kStages = 3, kRoom = kStages + 2;  // of the multiplier
   unsigned scaling_ = 0;
+  const unsigned turns_;  // of a row at it
+  unsigned turn_ = 0;
   std::array<bool, kStages> stage_valid_{};
   std::array<Row, kStages> stage_;
   TimedQueue<Row> scaled_{kRoom};

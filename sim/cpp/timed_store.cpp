@@ -9,7 +9,7 @@ TimedStore::TimedStore(const Config& config, TimedMemory& memory, TimedBanks& ba
       dim_(static_cast<unsigned>(config.dim)),
       element_bytes_(static_cast<unsigned>(config.element_bytes())),
       bus_(static_cast<unsigned>(config.dma_bits) / 8),
-      lane_bytes_(std::min(element_bytes_ * dim_, bus_)),
+      lane_bytes_(std::min(element_bytes_ * std::min(dim_, static_cast<unsigned>(config.scale_lanes)), bus_)),
       slice_bytes_(std::min(4 * dim_, bus_)),
       row_bits_(local_row_bits(config)),
       most_beats_(std::min(511u, static_cast<unsigned>(config.dma_requests) *

@@ -441,7 +441,7 @@ class _Units:
 
     def __init__(self, machine: MachineRates, half: int, bank_rows: int) -> None:
         self.memory, self.half, self.dim = _Memory(machine), ACCUMULATOR + half, int(machine.dim)
-        self.window, self.pace = int(machine.requests), float(machine.profile.store_pace)
+        self.window, self.pace = int(machine.requests), float(machine.store_pace(0.0))
         self.entries = (int(machine.load_entries), int(machine.execute_entries), int(machine.store_entries))
         # by class: commands that are not done as far as is known, ends of the others, all that may still be there, those not issued
         self.open = [0, 0, 0]

@@ -236,7 +236,7 @@ def conv_stores(
     store_rows = (
         pixels_out
         * blocks_k
-        * a.larger(reads * machine.profile.store_pace, dim * layer.element_size / machine.beat)
+        * a.larger(reads * machine.store_pace(0.0), dim * layer.element_size / machine.beat)
     )
     store_rows = stored(
         a, machine, store_rows, pixels_out, layer.channels, layer.output_pitch,

@@ -128,7 +128,7 @@ def _addends(
     residual = tiles_loaded(a, machine, *shape, tile.columns, layer.output_pitch)
     once = layer.pixels * 0.0 + 1.0
     residual = loaded(a, machine, residual, once, *shape, layer.output_pitch, tile.columns)
-    both: Moved = bias + residual * layer.residual
+    both: Moved = bias + residual.scaled(machine) * layer.residual
     return both
 
 
@@ -188,7 +188,8 @@ def stores_of_product(
     # wide rows of sums take the port several cycles
     results = layer.pixels * layer.channels * (layer.result_size + 4.0 * again)
     store_rows = a.larger(
-        layer.pixels * blocks_j * (1.0 + again) * machine.profile.store_pace, results / machine.beat
+        layer.pixels * blocks_j * (machine.store_pace(layer.raw) + again * machine.profile.store_pace),
+        results / machine.beat,
     )
     store_rows = stored(
         a, machine, store_rows, layer.pixels, layer.channels, layer.output_pitch,

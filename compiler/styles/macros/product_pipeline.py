@@ -162,7 +162,7 @@ def _totals(machine: MachineRates, layer: MacroLayer, tile: ProductTile) -> _Who
         a_requests=_requests(machine, layer.input_pitch, tile.depth, machine.request / layer.element_size, layer.element_size),
         b=cycles_of(once[1]), b_filled=b_filled, b_again=again[1],
         b_requests=_requests(machine, layer.weight_pitch, across, machine.request / layer.element_size, layer.weight_size),
-        residual=cycles_of(residual) * float(layer.residual), store=max(float(rows), port), written=port,
+        residual=cycles_of(residual.scaled(machine)) * float(layer.residual), store=max(float(rows), port), written=port,
         filled=float(filled), puts=puts,
     )  # fmt: skip
 
@@ -232,7 +232,7 @@ def _runs(
             filled=totals.filled * share["c"] * last,
             stores=stores,
             puts=rows * columns * totals.puts * last,
-            busy=rows * j * float(machine.profile.store_pace),
+            busy=rows * j * float(machine.store_pace(layer.raw)),
             storing=compute / k * (1.0 - 1.0 / max(1.0, j / wide)),
             crossing=compute * (1.0 - (min(wide, j) - (i - 1) / i) / j),
             # stores go column by column of blocks, and so do loads of what takes their place
