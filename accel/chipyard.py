@@ -59,6 +59,8 @@ def chipyard_notes(accelerator: Accelerator) -> list[str]:
         )
     if not features.preload_d and accelerator.dataflow == "both":
         found.append("features.preload_d is off, which has no effect where both dataflows are built")
+    if accelerator.scale_lanes < accelerator.dim:
+        found.append("scale_lanes are the original's num_scale_units, which the fragment leaves as they are")
     if features.mvin_scale_acc and not features.mvin_scale:
         found.append(
             "features.mvin_scale_acc without mvin_scale is not what Gemmini's own configurations use"

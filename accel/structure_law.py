@@ -135,6 +135,16 @@ def _of_features(c: Configuration, dim: Any, lanes: Any, piece: Any) -> dict[str
         name: float(getattr(on, name))
         for name in ("loop_ws", "loop_conv", "mvin_scale_acc", "first_layer", "write_to_scratchpad")
     }
+    # of rows that take turns at fewer lanes than they have elements, and results at fewer than the port moves
+    apart, apart_out = dim - _least(dim, c.scale_lanes), _least(dim, c.dma_bits / 8) - lanes
+    scales_in = float(on.mvin_scale or on.mvin_scale_acc)
+    terms |= {
+        "scale_lanes in": scales_in * (apart > 0),
+        "scale_lanes in dim": scales_in * apart,
+        "scale_lanes in wide": float(on.mvin_scale_acc) * apart,
+        "scale_lanes out": 1.0 * (apart_out > 0),
+        "scale_lanes out dim": (apart_out > 0) * dim,
+    }
     # the lanes that scale accumulator loads come on top of those for scratchpad loads
     built["mvin_scale"] = float(on.mvin_scale or on.mvin_scale_acc)
     for name, value in built.items():

@@ -32,9 +32,9 @@ WIDE = Accelerator(
 )  # fmt: skip
 #: The preset, as published.
 GEMMINI = load_accelerator("gemmini-default")
-#: Everything on, and the partial sums of Gemmini; small memories.
+#: Everything on, the partial sums of Gemmini, half a row scaled in a cycle; small memories.
 WHOLE = Accelerator(
-    name="whole", dim=4, scratchpad_kib=1, accumulator_kib=1, partial_sum_bits=20, tile_rows=2, dma_bits=64,
+    name="whole", dim=4, scratchpad_kib=1, accumulator_kib=1, partial_sum_bits=20, tile_rows=2, dma_bits=64, scale_lanes=2,
     features=Features(mvin_scale_acc=True, row_functions=True, requantization=True, packed_weights=True),
 )  # fmt: skip
 #: Without what the original and the timed model do not have.

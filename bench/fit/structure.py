@@ -117,6 +117,25 @@ FORMAT_TERMS = {
 }
 FORMATS_HELD_OUT: tuple[tuple[int, ...], ...] = ((16, 128, 2, True), (16, 32, 1, False), (4, 64, 4, True))
 WIDE_HELD_OUT = ((8, 128, 2, False, 2, 8),)
+#: Few scaling lanes, fitted to what they differ by from an accelerator without a limit, beside what the law says of lanes: side, width of
+#: the bus, lanes, whether loads to the accumulator are scaled.
+LANE_POINTS = (
+    (4, 128, 1, False),
+    (4, 128, 2, True),
+    (8, 128, 1, True),
+    (8, 64, 4, False),
+    (8, 32, 2, False),
+    (16, 128, 4, True),
+    (16, 64, 8, False),
+    (16, 128, 1, False),
+)
+LANES_HELD_OUT = ((16, 128, 2, False), (8, 128, 4, True), (32, 64, 8, False))
+SHARED = "scale_lanes"
+SHARED_TERMS = tuple(
+    name
+    for name in terms(Accelerator(dim=2, scratchpad_kib=1, accumulator_kib=1), 2)
+    if name.split(" ")[0] == SHARED
+)
 #: The other features: the law of all accelerators is fitted to them.
 FEATURES = tuple(name for name in Features.model_fields if name not in ADDITIONS)
 #: The module that scratchpad and accumulator are made of.
@@ -250,6 +269,15 @@ def formats(form: InputFormat, points: Iterable[tuple[int, ...]]) -> list[Accele
     return found
 
 
+def shared_lanes(points: Iterable[tuple[int, int, int, bool]]) -> list[Accelerator]:
+    """Accelerators with lanes for whole rows and with fewer, in turn; points as `LANE_POINTS`."""
+    return [
+        _accelerator(dim, dma_bits=bits, mvin_scale_acc=wide, scale_lanes=lanes)
+        for dim, bits, few, wide in points
+        for lanes in (128, few)
+    ]
+
+
 def added(counts: list[ModuleCounts]) -> list[dict[str, float]]:
     """What each pair of `additions` differs by."""
     return [
@@ -259,19 +287,26 @@ def added(counts: list[ModuleCounts]) -> list[dict[str, float]]:
 
 
 def fit_addition(
-    names: Iterable[str], accelerators: list[Accelerator], counts: list[ModuleCounts]
+    names: Iterable[str], accelerators: list[Accelerator], counts: list[ModuleCounts], law: StructureLaw
 ) -> StructureLaw:
-    """Coefficients of an addition's terms with the least squared relative error of what each pair differs by."""
+    """Coefficients of an addition's terms with the least squared relative error of what each pair differs by, beside what the other
+    terms of `law` say."""
     names = tuple(names)
-    design = np.array(
-        [
-            [float(terms(accelerator, accelerator.dim)[name]) for name in names]
-            for accelerator in accelerators[1::2]
-        ]
+    pairs = [*zip(accelerators[::2], accelerators[1::2], strict=True)]
+    values = [[terms(one, one.dim) for one in pair] for pair in pairs]
+    design = np.array([[float(more[name] - less[name]) for name in names] for less, more in values])
+    others = StructureLaw(
+        {
+            quantity: {name: factor for name, factor in factors.items() if name not in names}
+            for quantity, factors in law.coefficients.items()
+        }
     )
+    known = [others.difference(more, less, more.dim) for less, more in pairs]
     found = {}
     for quantity in QUANTITIES:
-        target = np.array([count[quantity] for count in added(counts)])
+        target = np.array(
+            [count[quantity] - float(own[quantity]) for count, own in zip(added(counts), known, strict=True)]
+        )
         weight = 1 / _sizes(counts, quantity)
         solution = np.linalg.lstsq(design * weight[:, None], target * weight)[0]
         found[quantity] = {name: float(f"{value:.6g}") for name, value in zip(names, solution, strict=True)}
@@ -402,6 +437,8 @@ def _fit_additions(record: dict[str, Any], features: Iterable[str], jobs: int) -
             parts.append(
                 (feature, one.terms, additions(feature, one.points), additions(feature, one.held_out))
             )
+        elif feature == SHARED:
+            parts.append((feature, SHARED_TERMS, shared_lanes(LANE_POINTS), shared_lanes(LANES_HELD_OUT)))
         else:
             form = next(known for known in FLOATS if known == feature)
             wide = FORMATS[form].bits > 8
@@ -415,13 +452,14 @@ def _fit_additions(record: dict[str, Any], features: Iterable[str], jobs: int) -
             counts[len(seen) : len(seen + unseen)],
             counts[len(seen + unseen) :],
         )
-        law = fit_addition(names, seen, known)
+        fitted = fit_addition(names, seen, known, StructureLaw(record["coefficients"]))
+        for quantity, factors in fitted.coefficients.items():
+            record["coefficients"][quantity] = dict(record["coefficients"][quantity]) | dict(factors)
+        law = StructureLaw(record["coefficients"])
         record["errors"] |= {
             feature: _statistics(addition_errors(law, seen, known)),
             f"{feature} held out": _statistics(addition_errors(law, unseen, others)),
         }
-        for quantity, factors in law.coefficients.items():
-            record["coefficients"][quantity] = dict(record["coefficients"][quantity]) | dict(factors)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -434,14 +472,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--additions",
         nargs="*",
-        choices=[*ADDITIONS, *FLOATS],
+        choices=[*ADDITIONS, *FLOATS, SHARED],
         help="some (without names: all) of what is fitted by itself only; the rest is kept",
     )
     options = parser.parse_args(arguments)
     try:
         only = options.additions is not None
         record = json.loads(options.out.read_text("utf-8")) if only else _fit_all(options.jobs)
-        _fit_additions(record, options.additions or [*ADDITIONS, *FLOATS], options.jobs)
+        _fit_additions(record, options.additions or [*ADDITIONS, *FLOATS, SHARED], options.jobs)
         atomic_write(options.out, json.dumps(record, indent=2) + "\n")
     except BacoError as error:
         print(f"error: {error}", file=sys.stderr)

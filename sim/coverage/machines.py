@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from baco.accel.config import Accelerator, Features
 
-#: Everything that goes together, in both dataflows.
+#: Everything that goes together, in both dataflows; half a row is scaled in a cycle.
 _WHOLE = Accelerator(
-    name="whole", dim=4, scratchpad_kib=1, accumulator_kib=1, partial_sum_bits=20, tile_rows=2, dma_bits=64,
+    name="whole", dim=4, scratchpad_kib=1, accumulator_kib=1, partial_sum_bits=20, tile_rows=2, dma_bits=64, scale_lanes=2,
     features=Features(mvin_scale_acc=True, row_functions=True, requantization=True, packed_weights=True),
 )  # fmt: skip
 #: Local memories in which loops are long, and much of everything under way.
