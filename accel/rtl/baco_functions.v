@@ -1,10 +1,12 @@
 // What stores do with their int8 elements, once scaled: a table, softmax or normalisation of rows, or nothing. A slice a
-// cycle, four stages, no stall.
+// cycle, six stages, no stall.
 //
 //   1  table entries (of the element, or of its distance from the row's largest one); largest elements
-//   2  entries times each byte of the row's inverse; elements times the row's factor; sums over a few lanes
-//   3  softmax: both products' sum, rounded; normalisation: less the mean, 12 fraction bits; sums of rows; offsets in place
-//   4  normalisation: times the gain, plus the offset
+//   2  entries and the row's factor and mean at registers
+//   3  entries times each byte of the row's inverse; elements times the row's factor; sums over a few lanes
+//   4  softmax: both products' sum, rounded; normalisation: less the mean, 12 fraction bits; sums of rows; offsets in place
+//   5  normalisation: times the gain, plus the offset
+//   6  ... shifted and limited
 //
 // Gains and offsets (an element of 32 bits a column: gain below, offset above) come beforehand, by rows of DIM columns. A
 // product is a normalisation without first pass, mean and offsets, whose gains are the other operand.
@@ -40,7 +42,7 @@ module baco_functions #(
     input wire [($clog2(DIM/LANES) == 0 ? 1 : $clog2(DIM/LANES))-1:0] in_index,  // slice of its block
     input wire [SLICE*8-1:0] in_data,
     input wire [META-1:0] in_meta,
-    output reg out_valid,                        // a slice of results, four cycles later
+    output reg out_valid,                        // a slice of results, six cycles later
     output reg [SLICE*8-1:0] out_data,
     output reg [META-1:0] out_meta,
     output reg [DIM-1:0] summable,               // rows whose largest element is known
@@ -49,7 +51,7 @@ module baco_functions #(
 );
   localparam INDEX_BITS = $clog2(DIM/LANES) == 0 ? 1 : $clog2(DIM/LANES);
   localparam ROW_BITS = $clog2(DIM);
-  localparam GROUP = LANES < 4 ? LANES : 4;      // lanes that stage 2 adds up: entries come late in their cycle
+  localparam GROUP = LANES < 4 ? LANES : 4;      // lanes that stage 3 adds up
   localparam GROUPS = LANES / GROUP;
   localparam [1:0] TABLE = 2'd1, SOFTMAX = 2'd2, NORMALISE = 2'd3;
   localparam [1:0] RESULTS = 2'd2;
@@ -125,62 +127,89 @@ module baco_functions #(
     end
   end
 
-  // ---- stage 2
+  // ---- stage 2: what comes late in its cycle, at registers
   reg valid_2, end_2, pop_2;
   reg [1:0] function_2, pass_2;
+  reg [7:0] count_2;
   reg [INDEX_BITS-1:0] index_2;
   reg [SLICE*8-1:0] data_2;
   reg [META-1:0] meta_2;
+  reg [LANES*16-1:0] entries_2;
+  reg [27:0] factor_2;
   reg signed [36:0] mean_2;
-  reg [GROUPS*19-1:0] sums_2;                    // over each group's lanes
-  reg [GROUPS*18-1:0] squares_2;
-  (* mem2reg *) reg signed [36:0] product_2 [0:LANES-1];  // softmax: by the inverse's upper byte
-  (* mem2reg *) reg [23:0] low_2 [0:LANES-1];    // ... and by its lower one: entries come late in their cycle
   wire [27:0] factor;
   wire signed [36:0] mean;
+  always @(posedge clock) begin
+    valid_2 <= valid_1 && !reset;
+    if (valid_1) begin
+      function_2 <= function_1;
+      pass_2 <= pass_1;
+      count_2 <= count_1;
+      end_2 <= end_1;
+      pop_2 <= pop_1;
+      index_2 <= index_1;
+      data_2 <= data_1;
+      meta_2 <= meta_1;
+      entries_2 <= entries;
+      factor_2 <= factor;
+      mean_2 <= product ? 37'd0 : mean;
+    end
+  end
+
+  // ---- stage 3
+  reg valid_3, end_3, pop_3;
+  reg [1:0] function_3, pass_3;
+  reg [INDEX_BITS-1:0] index_3;
+  reg [SLICE*8-1:0] data_3;
+  reg [META-1:0] meta_3;
+  reg signed [36:0] mean_3;
+  reg [GROUPS*19-1:0] sums_3;                    // over each group's lanes
+  reg [GROUPS*18-1:0] squares_3;
+  (* mem2reg *) reg signed [36:0] product_3 [0:LANES-1];  // softmax: by the inverse's upper byte
+  (* mem2reg *) reg [23:0] low_3 [0:LANES-1];    // ... and by its lower one
   integer j, q;
   reg [18:0] sum;
   reg [17:0] squares;
   reg signed [7:0] x;
   reg [15:0] power;
   always @(posedge clock) begin
-    valid_2 <= valid_1 && !reset;
-    if (valid_1) begin
-      function_2 <= function_1;
-      pass_2 <= pass_1;
-      end_2 <= end_1;
-      pop_2 <= pop_1;
-      index_2 <= index_1;
-      data_2 <= data_1;
-      meta_2 <= meta_1;
-      mean_2 <= product ? 37'd0 : mean;
+    valid_3 <= valid_2 && !reset;
+    if (valid_2) begin
+      function_3 <= function_2;
+      pass_3 <= pass_2;
+      end_3 <= end_2;
+      pop_3 <= pop_2;
+      index_3 <= index_2;
+      data_3 <= data_2;
+      meta_3 <= meta_2;
+      mean_3 <= mean_2;
       for (q = 0; q < GROUPS; q = q + 1) begin
         sum = 19'd0;
         squares = 18'd0;
         for (j = q * GROUP; j < q * GROUP + GROUP; j = j + 1)
-          if (j[7:0] < count_1) begin
-            x = data_1[j*8 +: 8];
+          if (j[7:0] < count_2) begin
+            x = data_2[j*8 +: 8];
             power = {{8{x[7]}}, x} * {{8{x[7]}}, x};
-            sum = sum + (function_1 == SOFTMAX ? {3'd0, entries[j*16 +: 16]} : {{11{x[7]}}, x});
+            sum = sum + (function_2 == SOFTMAX ? {3'd0, entries_2[j*16 +: 16]} : {{11{x[7]}}, x});
             squares = squares + {2'd0, power};
           end
-        sums_2[q*19 +: 19] <= sum;
-        squares_2[q*18 +: 18] <= squares;
+        sums_3[q*19 +: 19] <= sum;
+        squares_3[q*18 +: 18] <= squares;
       end
       for (j = 0; j < LANES; j = j + 1) begin
-        x = data_1[j*8 +: 8];
-        if (function_1 == TABLE)
-          data_2[j*8 +: 8] <= entries[j*16 +: 8];
-        low_2[j] <= j[7:0] < count_1 ? {8'd0, entries[j*16 +: 16]} * {16'd0, factor[7:0]} : 24'd0;
-        if (function_1 == SOFTMAX)
-          product_2[j] <= j[7:0] < count_1 ? {13'd0, {8'd0, entries[j*16 +: 16]} * {16'd0, factor[15:8]}} : 37'd0;
-        else if (function_1 == NORMALISE)
-          product_2[j] <= {{29{x[7]}}, x} * {9'd0, product ? epsilon[27:0] : factor};
+        x = data_2[j*8 +: 8];
+        if (function_2 == TABLE)
+          data_3[j*8 +: 8] <= entries_2[j*16 +: 8];
+        low_3[j] <= j[7:0] < count_2 ? {8'd0, entries_2[j*16 +: 16]} * {16'd0, factor_2[7:0]} : 24'd0;
+        if (function_2 == SOFTMAX)
+          product_3[j] <= j[7:0] < count_2 ? {13'd0, {8'd0, entries_2[j*16 +: 16]} * {16'd0, factor_2[15:8]}} : 37'd0;
+        else if (function_2 == NORMALISE)
+          product_3[j] <= {{29{x[7]}}, x} * {9'd0, product ? epsilon[27:0] : factor_2};
       end
     end
   end
 
-  // ---- gains and offsets, which stage 3 keeps for the last one
+  // ---- gains and offsets, which stage 4 keeps for the last one
   wire parameters_there;
   wire [DIM*32-1:0] parameter_row;
   wire _unused_ready;
@@ -191,24 +220,24 @@ module baco_functions #(
       .in_ready(_unused_ready),
       .in_data(parameters),
       .out_valid(parameters_there),
-      .out_ready(valid_2 && pop_2),
+      .out_ready(valid_3 && pop_3),
       .out_data(parameter_row)
   );
 
-  // ---- stage 3
-  reg valid_3, pop_3;
-  reg [1:0] function_3;
-  reg [SLICE*8-1:0] data_3;
-  reg [META-1:0] meta_3;
-  (* mem2reg *) reg signed [19:0] normal_3 [0:LANES-1];
-  (* mem2reg *) reg signed [15:0] gain_3 [0:LANES-1];
-  (* mem2reg *) reg signed [40:0] offset_3 [0:LANES-1];  // and what rounds, before the shift
+  // ---- stage 4
+  reg valid_4, pop_4;
+  reg [1:0] function_4;
+  reg [SLICE*8-1:0] data_4;
+  reg [META-1:0] meta_4;
+  (* mem2reg *) reg signed [19:0] normal_4 [0:LANES-1];
+  (* mem2reg *) reg signed [15:0] gain_4 [0:LANES-1];
+  (* mem2reg *) reg signed [40:0] offset_4 [0:LANES-1];  // and what rounds, before the shift
   reg [32:0] row_sum;                            // so far
   reg [30:0] row_squares;
   reg sums_valid;
   reg [32:0] whole_sum;
   reg [30:0] whole_squares;
-  wire counts = valid_2 && (function_2 == SOFTMAX ? pass_2 == 2'd1 : function_2 == NORMALISE && pass_2 == 2'd0);
+  wire counts = valid_3 && (function_3 == SOFTMAX ? pass_3 == 2'd1 : function_3 == NORMALISE && pass_3 == 2'd0);
   reg [32:0] next_sum;
   reg [30:0] next_squares;
   integer n;
@@ -216,8 +245,8 @@ module baco_functions #(
     next_sum = row_sum;
     next_squares = row_squares;
     for (n = 0; n < GROUPS; n = n + 1) begin
-      next_sum = next_sum + {{14{sums_2[n*19+18]}}, sums_2[n*19 +: 19]};
-      next_squares = next_squares + {13'd0, squares_2[n*18 +: 18]};
+      next_sum = next_sum + {{14{sums_3[n*19+18]}}, sums_3[n*19 +: 19]};
+      next_squares = next_squares + {13'd0, squares_3[n*18 +: 18]};
     end
   end
   integer k;
@@ -226,57 +255,74 @@ module baco_functions #(
   reg signed [37:0] difference;
   reg signed [29:0] scaled;
   always @(posedge clock) begin
-    sums_valid <= counts && end_2 && !reset;
+    sums_valid <= counts && end_3 && !reset;
     whole_sum <= softmax || centre ? next_sum : 33'd0;
     whole_squares <= next_squares;
     if (counts) begin
-      row_sum <= end_2 ? 33'd0 : next_sum;
-      row_squares <= end_2 ? 31'd0 : next_squares;
+      row_sum <= end_3 ? 33'd0 : next_sum;
+      row_squares <= end_3 ? 31'd0 : next_squares;
     end
     if (clear || reset) begin
       row_sum <= 33'd0;
       row_squares <= 31'd0;
     end
-    valid_3 <= valid_2 && !reset && (!function_2[1] || pass_2 == RESULTS);
-    if (valid_2) begin
-      function_3 <= function_2;
-      pop_3 <= pop_2;
-      data_3 <= data_2;
-      meta_3 <= meta_2;
+    valid_4 <= valid_3 && !reset && (!function_3[1] || pass_3 == RESULTS);
+    if (valid_3) begin
+      function_4 <= function_3;
+      pop_4 <= pop_3;
+      data_4 <= data_3;
+      meta_4 <= meta_3;
       for (k = 0; k < LANES; k = k + 1)
-        if (function_2 == SOFTMAX) begin
-          rounded = {1'b0, product_2[k][23:0], 8'd0} + {9'd0, low_2[k]} + 33'h800000;
-          data_3[k*8 +: 8] <= rounded[32:31] != 2'd0 ? 8'd127 : rounded[31:24];
+        if (function_3 == SOFTMAX) begin
+          rounded = {1'b0, product_3[k][23:0], 8'd0} + {9'd0, low_3[k]} + 33'h800000;
+          data_4[k*8 +: 8] <= rounded[32:31] != 2'd0 ? 8'd127 : rounded[31:24];
         end
-        else if (function_2 == NORMALISE) begin
-          difference = {product_2[k][36], product_2[k]} - {mean_2[36], mean_2} + 38'sd128;
+        else if (function_3 == NORMALISE) begin
+          difference = {product_3[k][36], product_3[k]} - {mean_3[36], mean_3} + 38'sd128;
           scaled = difference[37:8];
-          normal_3[k] <= scaled > MOST ? MOST[19:0] : scaled < -MOST - 30'sd1 ? 20'h80000 : scaled[19:0];
-          own = parameter_row[({27'd0, {5{1'b0}}} + k + {{(32-INDEX_BITS){1'b0}}, index_2} * LANES) * 32 +: 32];
+          normal_4[k] <= scaled > MOST ? MOST[19:0] : scaled < -MOST - 30'sd1 ? 20'h80000 : scaled[19:0];
+          own = parameter_row[({27'd0, {5{1'b0}}} + k + {{(32-INDEX_BITS){1'b0}}, index_3} * LANES) * 32 +: 32];
           if (product)
             own[31:16] = 16'd0;
-          gain_3[k] <= own[15:0];
-          offset_3[k] <= ({{25{own[31]}}, own[31:16]} <<< (shift - 5'd7)) + (41'sd1 <<< (shift - 5'd1));
+          gain_4[k] <= own[15:0];
+          offset_4[k] <= ({{25{own[31]}}, own[31:16]} <<< (shift - 5'd7)) + (41'sd1 <<< (shift - 5'd1));
         end
     end
   end
 
-  // ---- stage 4
-  assign parameters_taken = valid_3 && pop_3;
+  // ---- stage 5
+  assign parameters_taken = valid_4 && pop_4;
+  reg valid_5;
+  reg [1:0] function_5;
+  reg [SLICE*8-1:0] data_5;
+  reg [META-1:0] meta_5;
+  (* mem2reg *) reg signed [42:0] result_5 [0:LANES-1];
   integer m;
-  reg signed [42:0] result;
-  reg signed [42:0] shifted;
   always @(posedge clock) begin
-    out_valid <= valid_3 && !reset;
-    if (valid_3) begin
-      out_data <= data_3;
-      out_meta <= meta_3;
-      if (function_3 == NORMALISE)
-        for (m = 0; m < LANES; m = m + 1) begin
-          result = {{23{normal_3[m][19]}}, normal_3[m]} * {{27{gain_3[m][15]}}, gain_3[m]}
-                   + {{2{offset_3[m][40]}}, offset_3[m]};
-          shifted = result >>> shift;
-          out_data[m*8 +: 8] <= shifted > 43'sd127 ? 8'd127 : shifted < -43'sd128 ? 8'h80 : shifted[7:0];
+    valid_5 <= valid_4 && !reset;
+    if (valid_4) begin
+      function_5 <= function_4;
+      data_5 <= data_4;
+      meta_5 <= meta_4;
+      if (function_4 == NORMALISE)
+        for (m = 0; m < LANES; m = m + 1)
+          result_5[m] <= {{23{normal_4[m][19]}}, normal_4[m]} * {{27{gain_4[m][15]}}, gain_4[m]}
+                         + {{2{offset_4[m][40]}}, offset_4[m]};
+    end
+  end
+
+  // ---- stage 6
+  reg signed [42:0] shifted;
+  integer w;
+  always @(posedge clock) begin
+    out_valid <= valid_5 && !reset;
+    if (valid_5) begin
+      out_data <= data_5;
+      out_meta <= meta_5;
+      if (function_5 == NORMALISE)
+        for (w = 0; w < LANES; w = w + 1) begin
+          shifted = result_5[w] >>> shift;
+          out_data[w*8 +: 8] <= shifted > 43'sd127 ? 8'd127 : shifted < -43'sd128 ? 8'h80 : shifted[7:0];
         end
     end
   end
@@ -300,6 +346,6 @@ module baco_functions #(
       .mean(mean)
   );
 
-  assign busy = valid_1 || valid_2 || valid_3 || out_valid;
+  assign busy = valid_1 || valid_2 || valid_3 || valid_4 || valid_5 || out_valid;
   wire _unused = &{1'b0, parameters_there, in_row, rounded, difference};
 endmodule

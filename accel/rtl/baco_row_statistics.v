@@ -26,8 +26,8 @@ module baco_row_statistics #(
     output wire signed [36:0] mean
 );
   localparam INDEX_BITS = $clog2(DIM);
-  localparam [2:0] IDLE = 3'd0, LATCH = 3'd1, ROOT = 3'd2, BEGIN_FACTOR = 3'd3, FACTOR = 3'd4, BEGIN_MEAN = 3'd5,
-                   MEAN = 3'd6;
+  localparam [3:0] IDLE = 4'd0, LATCH = 4'd1, SQUARE = 4'd2, VARIANCE = 4'd3, ROOT = 4'd4, BEGIN_FACTOR = 4'd5,
+                   FACTOR = 4'd6, BEGIN_MEAN = 4'd7, MEAN = 4'd8;
 
   reg [32:0] sum_of [0:DIM-1];
   reg [30:0] squares_of [0:DIM-1];
@@ -35,9 +35,10 @@ module baco_row_statistics #(
   reg [36:0] mean_of [0:DIM-1];
   reg [7:0] counted;                             // rows whose sums are known
   reg [7:0] row;                                 // that is worked on
-  reg [2:0] state;
+  reg [3:0] state;
   reg [5:0] steps;                               // left
   reg [32:0] own_sum;
+  reg [30:0] own_squares;
   reg [63:0] radicand;
   reg [33:0] rest;                               // remainder of the root
   reg [31:0] divisor;                            // the root, or the sum of a softmax
@@ -49,11 +50,12 @@ module baco_row_statistics #(
   assign mean = mean_of[index[INDEX_BITS-1:0]];
 
   wire [23:0] magnitude = own_sum[32] ? -own_sum[23:0] : own_sum[23:0];
-  wire [46:0] product = {31'd0, elements} * {16'd0, squares_of[row[INDEX_BITS-1:0]]};
+  wire [46:0] product = {31'd0, elements} * {16'd0, own_squares};
   wire [32:0] next_sum = sum_of[row[INDEX_BITS-1:0]];
-  wire [23:0] next_magnitude = next_sum[32] ? -next_sum[23:0] : next_sum[23:0];
-  wire [47:0] square = {24'd0, next_magnitude} * {24'd0, next_magnitude};
-  wire [47:0] variance = {1'b0, product} - square + epsilon;
+  wire [47:0] square = {24'd0, magnitude} * {24'd0, magnitude};
+  reg [47:0] own_square;
+  reg [46:0] own_product;
+  wire [47:0] variance = {1'b0, own_product} - own_square + epsilon;
 
   wire [46:0] dividend = {15'd0, numerator} << shift;
   wire root_bit, quotient_bit;
@@ -89,7 +91,7 @@ module baco_row_statistics #(
           state <= LATCH;
       LATCH: begin
         own_sum <= next_sum;
-        radicand <= {variance, 16'd0};
+        own_squares <= squares_of[row[INDEX_BITS-1:0]];
         rest <= 34'd0;
         divisor <= softmax ? next_sum[31:0] : 32'd0;
         if (softmax) begin
@@ -98,8 +100,18 @@ module baco_row_statistics #(
           quotient <= {dividend[15:0], 36'd0};
           beyond <= {1'b0, dividend[46:16]} >= next_sum[31:0];
         end
-        steps <= softmax ? 6'd15 : 6'd31;
-        state <= softmax ? FACTOR : ROOT;
+        steps <= 6'd15;
+        state <= softmax ? FACTOR : SQUARE;
+      end
+      SQUARE: begin
+        own_square <= square;
+        own_product <= product;
+        state <= VARIANCE;
+      end
+      VARIANCE: begin
+        radicand <= {variance, 16'd0};
+        steps <= 6'd31;
+        state <= ROOT;
       end
       ROOT: begin
         radicand <= {radicand[61:0], 2'b00};

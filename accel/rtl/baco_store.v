@@ -431,10 +431,11 @@ module baco_store #(
   reg [8:0] entries_left;                         // of the row in `table_data`
   reg [7:0] table_index;
   reg [DIM*32-1:0] table_data;
-  wire table_read = loading_table && !table_arrives && entries_left == 9'd0;
+  reg table_read;                                 // a register: what reads rows decides which command is next
   wire table_write = entries_left != 9'd0;
   wire table_done = table_write && table_index == 8'd255;
   always @(posedge clock) begin
+    table_read <= loading_table && !table_arrives && entries_left == 9'd0 && !(table_read && acc_read_ready) && !reset;
     table_arrives <= table_read && acc_read_ready;
     if (table_read && acc_read_ready)
       table_row <= table_row + 1'b1;

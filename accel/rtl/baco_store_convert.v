@@ -92,7 +92,7 @@ module baco_store_convert #(
   localparam LIMITING = 0;
 `endif
 `ifdef BACO_ROW_FUNCTIONS
-  localparam DEPTH = 12 + LIMITING;                     // one more than a slice's cycles from credit to credit
+  localparam DEPTH = 14 + LIMITING;                     // one more than a slice's cycles from credit to credit
   localparam FUNCTION = 2 + 2 + 7 + 8 + 1 + 1;
   localparam META = FUNCTION + CARRIED;
 `else
