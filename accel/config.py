@@ -368,6 +368,8 @@ class Accelerator(BaseModel, metaclass=_Checked):
         values: dict[str, Any] = handler(self)
         if not values.get("memory_mm2_per_gb_s"):
             values.pop("memory_mm2_per_gb_s", None)
+        if values.get("scale_lanes") == type(self).model_fields["scale_lanes"].default:
+            del values["scale_lanes"]
         if values.get("technology") == PUBLISHED:
             del values["technology"]
         if values.get("input_format") == "integer":

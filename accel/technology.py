@@ -41,8 +41,8 @@ _NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}"
 
 
 class PeriodLaw(BaseModel):
-    """Period that a design closes at before layout, margin included, ns: a base, and what grows with it; or what the normaliser's sums
-    over its lanes, row functions or products and sums in floating point take, where that is longer."""
+    """Period that a design closes at before layout, margin included, ns: a base, and what grows with it; or what a normaliser,
+    row functions or products and sums in floating point take, where that is longer."""
 
     model_config = _STRICT
 
@@ -53,7 +53,7 @@ class PeriodLaw(BaseModel):
         ge=0, description="for each row more of a tile, whose multiplications follow each other"
     )
 
-    normalizer: float = Field(0.0, ge=0, description="for each lane of a normaliser, which adds them up")
+    normalizer: float = Field(0.0, ge=0, description="at least, with a normaliser")
     row_functions: float = Field(0.0, ge=0, description="at least, with row functions")
     floats: float = Field(
         0.0, ge=0, description="for each row of a tile that multiplies and adds up floating point"
@@ -61,11 +61,11 @@ class PeriodLaw(BaseModel):
 
     @staticmethod
     def features(configuration: Configuration, dim: float) -> dict[str, float]:
-        """What the coefficients of features' own paths are multiplied by: a normaliser's lanes, 1 with row functions, rows of a tile of floating
+        """What the coefficients of features' own paths are multiplied by: 1 with a normaliser, with row functions, rows of a tile of floating
         point; 0 without."""
         has = configuration.features
         return {
-            "normalizer": float(has.normalizations and min(dim, configuration.dma_bits / 8)),
+            "normalizer": float(has.normalizations),
             "row_functions": float(has.row_functions),
             "floats": float(configuration.input_format != "integer") * configuration.tile_rows,
         }

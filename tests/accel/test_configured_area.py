@@ -53,6 +53,7 @@ def default(**changes: Any) -> Accelerator:
         ("load_entries", (1, 8, 64)),
         ("execute_entries", (1, 16, 64)),
         ("store_entries", (1, 4, 64)),
+        ("scale_lanes", (1, 4, 16)),
         ("counters", (0, 1, 8, 64)),
     ],
 )

@@ -42,7 +42,7 @@ NETLISTS = Path(__file__).parents[3] / "results" / "technologies"
 LOGIC = {"register_bits": 7.0, "partial_products": 5.0, "adder_bits": 6.0, "multiplexer_bits": 2.0}
 BANKS = BankLaw(bank=1000.0, sqrt_bits=20.0, width=50.0, bits=0.5)
 PERIOD = PeriodLaw(
-    base=5.0, log_dim=0.5, log_entries=1.0, chained=2.0, normalizer=3.0, row_functions=12.0, floats=14.0
+    base=5.0, log_dim=0.5, log_entries=1.0, chained=2.0, normalizer=17.0, row_functions=12.0, floats=14.0
 )
 MINE = Technology(
     name="mine", logic_um2=LOGIC, memories=BANKS, period=PERIOD, energy={"leakage_mw_per_mm2": 1.5}
@@ -212,7 +212,8 @@ def test_the_default_space_is_in_measured_figures() -> None:
         silicon.energy["leakage_mw_per_mm2"],
         0.0,
     )
-    closes = silicon.closes_at_mhz(usual.base, max(usual.dim))
+    widest = usual.base.replace(features=usual.base.features.model_copy(update={"row_functions": True}))
+    closes = silicon.closes_at_mhz(widest, max(usual.dim))
     assert closes is not None
     assert closes * 0.999 < usual.base.clock_mhz <= closes
     assert usual.base.memory_gb_s == pytest.approx(8.0)
@@ -235,7 +236,7 @@ def test_the_default_space_goes_to_published_figures_and_back() -> None:
     assert published.design.space_hash == "27f8e878edd4c00d"
     back = in_technology(published.design, "ihp-sg13g2")
     assert back.base == usual.base
-    assert back.constraints.area_mm2 == pytest.approx(118.46, rel=1e-3)
+    assert back.constraints.area_mm2 == pytest.approx(125.61, rel=1e-3)
 
 
 def test_bounds_of_another_technology_are_answered_with_its_scale() -> None:
@@ -251,7 +252,7 @@ def test_bounds_of_another_technology_are_answered_with_its_scale() -> None:
     with pytest.raises(InfeasibleError, match="area_mm2 may be") as caught:
         baco.explore("deepbench_ocr", space=published, progress=False)
     assert "areas are in" not in (caught.value.hint or "")
-    with pytest.raises(InputError, match=r"closes at 110\.3 MHz") as clock:
+    with pytest.raises(InputError, match=r"closes at 138\.8 MHz") as clock:
         baco.Space(fixed={"clock_mhz": 500})
     assert PUBLISHED in (clock.value.hint or "")
 
@@ -272,7 +273,8 @@ def test_what_is_said_of_a_space_is_meant_for_its_technology() -> None:
     slow = like.replace(fixed={"clock_mhz": 50.0}).base
     assert (slow.clock_mhz, slow.memory_gb_s) == (50.0, pytest.approx(8.0))
     assert baco.Space(base="gemmini-default,technology=mine").base.technology == "mine"
-    assert like.replace(dim=[8]).base.clock_mhz > like.base.clock_mhz  # a smaller side closes at more
+    # row functions have the longest paths
+    assert like.replace(units=["none"]).base.clock_mhz > like.base.clock_mhz
     with pytest.raises(InputError, match="closes at"):
         like.replace(fixed={"clock_mhz": 500.0})
 
@@ -287,8 +289,8 @@ def test_reports_say_what_no_netlist_has() -> None:
         f"{told}: those of smaller sides are {area:g}% off there in area and {period:g}% in the clock"
     )
     assert ours.beyond(128).endswith("how far off these are there is not known")
-    assert "off by 1.51%" in ours.evidence["clock"]
-    for dim, shown in ((None, 1.51), (32, 1.51), (64, period)):
+    assert "off by 1.39%" in ours.evidence["clock"]
+    for dim, shown in ((None, 1.39), (32, 1.39), (64, period)):
         clock = known_errors("instruction", silicon=ours.name, dim=dim)["clock"]
         assert clock.mean == pytest.approx(shown / 100)
         assert ("laws of smaller ones" in clock.subject) == (dim == 64)
@@ -388,7 +390,7 @@ def test_laws_are_recovered_from_netlists_that_follow_them(
         logic = sum(LOGIC[name] * counts[name] for name in QUANTITIES) / 1e6
         entries = machine.load_entries + machine.execute_entries + machine.store_entries
         ns = 5 + 0.5 * np.log2(machine.dim) + np.log2(entries) + 2 * (machine.tile_rows - 1)
-        ns = max(ns, 3 * machine.dim * machine.features.normalizations, 12 * machine.features.row_functions)
+        ns = max(ns, 17 * machine.features.normalizations, 12 * machine.features.row_functions)
         ns = max(ns, 14 * machine.tile_rows * (machine.input_format != "integer"))
         return SimpleNamespace(
             logic_mm2=logic, memories_mm2=0.1, clock_mhz=1e3 / ns, leakage_mw=2 * (logic + 0.1), modules=[]
