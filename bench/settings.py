@@ -55,9 +55,7 @@ def layers() -> dict[str, Layer]:
         "convolution 3x3": Layer(Problem(R=3, S=3, P=14, Q=14, C=64, K=64), scale=2**-8, padding=(0, 0)),
         "convolution 1x1": Layer(Problem(R=1, S=1, P=28, Q=28, C=64, K=128), scale=2**-8),
         "product": Layer(Problem(R=1, S=1, P=64, Q=1, C=256, K=256), scale=2**-8),
-        "residual": Layer(
-            Problem(R=1, S=1, P=28, Q=28, C=16, K=128), scale=2**-5, residual_scale=2**-1
-        ),
+        "residual": Layer(Problem(R=1, S=1, P=28, Q=28, C=16, K=128), scale=2**-5, residual_scale=2**-1),
         "vector": Layer(Problem(R=1, S=1, P=1, Q=1, C=512, K=512), scale=2**-8),
     }
 

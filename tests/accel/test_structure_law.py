@@ -245,7 +245,9 @@ def test_additions_leave_the_rest_alone(
     path = tmp_path / "structure.json"
     assert fit_structure.main(["--out", str(path)]) == 0
     before = json.loads(path.read_text())
-    for factors in before["coefficients"].values():  # few scaling lanes are fitted beside what the law says of lanes
+    for factors in before[
+        "coefficients"
+    ].values():  # few scaling lanes are fitted beside what the law says of lanes
         factors.update(dict.fromkeys(added, 1e3))
     path.write_text(json.dumps(before))
     assert fit_structure.main(["--additions", "--out", str(path)]) == 0

@@ -201,7 +201,9 @@ def _step(chain: ProductChain, schedule: ChainSchedule, accelerator: Accelerator
     # rows of a strip, and how many strips of a group have them
     kinds = [(rows, strips - 1), (chain.rows - (strips - 1) * schedule.rows, 1)]
     blocks = columns * depth + ends * columns
-    slices = math.ceil(dim / min(dim, accelerator.dma_bits // 8, accelerator.scale_lanes))  # of a row, one a cycle
+    slices = math.ceil(
+        dim / min(dim, accelerator.dma_bits // 8, accelerator.scale_lanes)
+    )  # of a row, one a cycle
     store = sum(n * _store(chain, height, slices * columns, dim) for height, n in kinds) / strips
     height = sum(n * max(dim, one) for one, n in kinds) / strips
     first, second = columns * depth * height, ends * columns * height
