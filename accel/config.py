@@ -237,9 +237,7 @@ class Accelerator(BaseModel, metaclass=_Checked):
         Literal[1, 2, 4, 8, 16, 32, 64, 128],
         ParameterRow("scaling lanes", "elements", "SCALE_LANES", searched="setting", order=12),
     ] = Field(
-        128,
-        description="elements of a row that are scaled in a cycle at most: results, with all that is done to them on their way out,"
-        " and loads that have a scale; never more than the row has, and of results than the memory port's bytes",
+        128, description="elements of a row scaled in a cycle at most, of results and of loads with a scale"
     )
     load_entries: Annotated[
         int,
