@@ -313,7 +313,7 @@ module baco_load #(
   assign land = copy_land;
   assign land_data = copy_data;
   assign scaling = 1'b0;
-  wire _unused_scale = &{1'b0, copy_pass[WRITE_BITS+:33]};
+  wire _unused_scale = &{1'b0, copy_pass[WRITE_BITS+:33], SCALE_LANES[0]};
 `endif
 `endif
 
