@@ -38,6 +38,9 @@ _GAIN = 0.97
 #: Weights that are more than such a part of a chain's may be streamed; all heights of strips up to so many rows are looked at; of so
 #: many of the best, other beginnings.
 _LARGE, _EVERY, _LOOKED_AT = 8, 12, 4
+#: Commands in the three queues between the host core and the reservation station (`commands`, `behind_conv` and `behind_ws` of
+#: baco_accelerator.v).
+_QUEUED = 6
 #: From the first command to data, and back: times the latency of memory.
 _START = 4
 
@@ -168,7 +171,8 @@ def strip_work(chain: ConvolutionChain, memories: StripMemories, accelerator: Ac
     behind = strip * last.P * min(dim, last.K * last.groups) / bytes_per_cycle(accelerator)
     copies = sum(_copies(layer, dim) for layer in layers)
     mixed = 1 if chain.addition is None else _MIXED
-    return StripWork(tuple(turns), moved * mixed, len(layers), copies, before, behind)
+    waiting = (accelerator.execute_entries + _QUEUED) // 2  # a pass is two commands
+    return StripWork(tuple(turns), moved * mixed, len(layers), copies, before, behind, waiting)
 
 
 def _of_each(values: Integers, of: Callable[[float], float]) -> Floats:

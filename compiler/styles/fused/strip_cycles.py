@@ -7,7 +7,10 @@ image. It runs a few passes ahead of the array, so over a block of results the s
 
     blocks * max(deep * a + results, deep * h + block + moves * move) + begin
 
-cycles, or as long as weights take that come again. A round takes as long as its turns, or as what main memory moves in it, or as the moves between accumulator and scratchpad.
+cycles, or as long as weights take that come again. What the host core does between two turns, `begin`, counts in so far as the array
+waits for it: where the array is the slower one, the reservation station and the queues before it are full when the host core is done
+with a turn, and their passes go on. A round takes as long as its turns, or as what main memory moves in it, or as the moves between
+accumulator and scratchpad.
 Before the first round come the loads that it needs, and code that runs for the first time waits for main memory.
 
 The constants are in `strip_costs.json`, fitted by `python -m baco.bench.fit.strips`.
@@ -75,6 +78,7 @@ class StripWork:
             fewer channels.
         before: cycles of loads before the first pass, (S,).
         behind: cycles of main memory behind the last pass, (S,).
+        waiting: passes that the reservation station and the queues before it hold.
     """
 
     turns: tuple[Turn, ...]
@@ -83,6 +87,7 @@ class StripWork:
     copies: int
     before: Floats
     behind: Floats
+    waiting: int
 
 
 @functools.cache
@@ -113,9 +118,12 @@ def _turns_cycles(work: StripWork, costs: Mapping[str, float]) -> Floats:
         each = costs["weights"] + costs["unrolled"] * turn.unrolled
         host = each + turn.rows * row + turn.passes * costs["pass"]
         beside = costs["block"] + turn.moves * costs["move"]
-        block = np.maximum(turn.deep * turn.array + costs["results"], turn.deep * host + beside)
-        later = np.maximum(total, turn.lead) + (
-            np.maximum(turn.blocks * block, turn.streamed) + costs["begin"]
+        array, issued = turn.deep * turn.array + costs["results"], turn.deep * host + beside
+        ahead = np.maximum(turn.blocks * (array - issued), 0.0)
+        held = work.waiting * turn.array / np.maximum(turn.passes, 1)
+        begin = np.maximum(costs["begin"] - np.minimum(ahead, held), 0.0)
+        later = np.maximum(total, turn.lead) + np.maximum(
+            turn.blocks * np.maximum(array, issued) + begin, turn.streamed + costs["begin"]
         )
         total = np.where(turn.busy, later, total)
     return total

@@ -81,9 +81,10 @@ def plain_cycles(
             for one, away in ((layer, kept), (adds, 0)):
                 if one is None:
                     continue
-                blocks, block = plain_block(one, new[i + 1], dim, memory.together[i], away)
+                blocks, array, host, held = plain_block(one, new[i + 1], machine, memory.together[i], away)
                 again = loads[i] if streamed and one is layer else 0.0
-                busy += max(blocks * block, again) + costs["begin"]
+                begin = max(0.0, costs["begin"] - min(held, max(0.0, blocks * (array - host))))
+                busy += max(blocks * max(array, host) + begin, again + costs["begin"])
                 store += blocks * pixels + costs["keep"] * blocks * away
                 if one is adds:
                     moved += (
@@ -95,9 +96,11 @@ def plain_cycles(
     return images * total + 4 * PROFILES[machine.timing].latency
 
 
-def plain_block(layer: Layer, rows: int, dim: int, together: float, kept: int) -> tuple[int, float]:
-    """Blocks of results, and cycles of one."""
-    costs, p = strip_costs(), layer.problem
+def plain_block(
+    layer: Layer, rows: int, machine: Accelerator, together: float, kept: int
+) -> tuple[int, float, float, float]:
+    """Blocks of results, cycles of the array and of the host core for one, and of the passes that wait for the array."""
+    costs, p, dim = strip_costs(), layer.problem, machine.dim
     adds, depthwise = layer.residual_scale is not None, is_depthwise(layer)
     deep = p.S * p.R * (1 if depthwise else math.ceil(p.C / dim))
     array = max(dim, rows * p.P) + (dim / 2 * together if p.stride_w > 1 and not adds else 0.0)
@@ -109,7 +112,8 @@ def plain_block(layer: Layer, rows: int, dim: int, together: float, kept: int) -
     runs = math.ceil(rows * p.P / 255)
     moves = runs * layer.bias + adds + (kept or runs)
     beside = costs["block"] + costs["move"] * moves
-    return math.ceil(p.K * p.groups / dim), max(deep * array + costs["results"], deep * host + beside)
+    held = (machine.execute_entries + 6) // 2 * array / passes
+    return math.ceil(p.K * p.groups / dim), deep * array + costs["results"], deep * host + beside, held
 
 
 def chains() -> list[ConvolutionChain]:
