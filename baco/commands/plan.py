@@ -42,7 +42,7 @@ class PlanObjective(StrEnum):
 
 
 @dataclass(frozen=True)
-class SearchFlags:
+class SystemSearchFlags:
     """The search over systems.
 
     Attributes:
@@ -105,7 +105,7 @@ def plan(
     cloud: str | None = None,
     link: str | None = None,
     *,
-    searched: SearchFlags,
+    searched: SystemSearchFlags,
     json: bool = False,
 ) -> None:
     """Plan networks on a system of several cores with accelerators: what runs where when, as predicted,
