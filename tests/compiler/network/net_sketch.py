@@ -32,12 +32,14 @@ class Sketch:
     data: dict[str, Array] = field(default_factory=dict)
     operators: list[IntegerOperator] = field(default_factory=list)
 
-    def value(self, shape: Sequence[int], role: str = "input", data: Array | None = None) -> View:
+    def value(
+        self, shape: Sequence[int], role: str = "input", data: Array | None = None, dtype: Any = "int8"
+    ) -> View:
         """A new value, with random int8 elements if it needs some and has none."""
         name = f"{role} {len(self.values)}"
         if data is None and role in ("input", "constant"):
             data = self.random.integers(-128, 128, tuple(shape), dtype=np.int8)
-        dtype: Any = "int8" if data is None else str(data.dtype)
+        dtype = dtype if data is None else str(data.dtype)
         self.values[name] = IntegerTensor(name, tuple(shape), dtype, role=role)  # type: ignore[arg-type]
         if data is not None:
             self.data[name] = data

@@ -159,7 +159,13 @@ def test_the_host_rounds_to_codes(form: str) -> None:
     points = np.concatenate([points, *(np.nextafter(points, np.float32(end)) for end in (-np.inf, np.inf))])
     sketch = Sketch(np.random.default_rng(0))
     source = sketch.value(points.shape, "input", points)
-    sketch.add(Coded, sketch.value(points.shape, "output"), input=source, scale=1.0, form=form)
+    sketch.add(
+        Coded,
+        sketch.value(points.shape, "output", dtype=f"int{8 * size}"),
+        input=source,
+        scale=1.0,
+        form=form,
+    )
     program = check(sketch, check_layers=False)
     (name,) = (value.name for value in program.network.values.values() if value.role == "output")
     codes = reference(program.network, sketch.inputs())[name]
