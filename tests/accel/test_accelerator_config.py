@@ -200,6 +200,7 @@ def test_hash_depends_on_every_other_field(tmp_path: Path, monkeypatch: pytest.M
         "tile_rows": 2,
         "dma_bits": 64,
         "dma_max_bytes": 128,
+        "scale_lanes": 8,
         "counters": 0,
         "clock_mhz": 500.5,
         "dram_bytes_per_cycle": 16.0,

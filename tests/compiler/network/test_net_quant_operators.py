@@ -33,6 +33,7 @@ REAL = {
     "RealTop",
     "RealWindows",
     "ScaledSums",
+    "Widened",
 }
 #: Those that only a lowering makes, `test_net_row_sums.py`, `test_net_gates.py` and `test_fuse_elements.py`.
 LOWERED = {"FusedElements", "Gate", "NormalisationBySums"}
