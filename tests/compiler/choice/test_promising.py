@@ -15,8 +15,9 @@ from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
 from baco.compiler.styles.registry import parse_schedule, plan_layer
 
 ORIGINAL = load_accelerator("gemmini-default").replace(timing="gemmini")
+PRODUCT = "P48 C384 K256 bias scale 0.001"
 LAYERS = (
-    pytest.param("P48 C384 K256 bias scale 0.001", marks=pytest.mark.slow),
+    pytest.param(PRODUCT, marks=pytest.mark.slow),
     "P16 Q16 C48 K92 stride 2x2 bias scale 0.001",
     pytest.param("R3 S3 P14 Q14 groups 32 image 14x14 padding 1x1 scale 0.001", marks=pytest.mark.slow),
 )
@@ -34,7 +35,7 @@ def test_the_choice_comes_first_and_the_others_differ_and_can_be_carried_out(tex
 
 
 def test_climbing_looks_at_more_than_the_choice_does() -> None:
-    layer = parse_layer(LAYERS[0])
+    layer = parse_layer(PRODUCT)
     plain, climbed = (
         choices(layer, ORIGINAL, best=4, style="macro", climbing=climbing) for climbing in (False, True)
     )
