@@ -201,7 +201,7 @@ class Accelerator(BaseModel, metaclass=_Checked):
     ] = Field(2, ge=1, le=4, description="accumulator banks")
     input_bits: Annotated[Literal[8, 16, 32], ParameterRow("input", "bits", readers=_ALL)] = Field(
         8,
-        description="bits of a signed input or weight element; those of input_format where that is no integer",
+        description="bits of a signed input or weight element; those of the format where that is no integer",
     )
     accumulator_bits: Annotated[Literal[8, 16, 32], ParameterRow("sum", "bits", readers=_ALL)] = Field(
         32, description="bits of a signed accumulator element"

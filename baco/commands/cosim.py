@@ -39,7 +39,7 @@ class StreamFlags:
         power_up: Legal streams on hardware whose registers and memories hold random bits before reset.
         stream (FILE): Play this stream instead.
         minimise: Shorten the stream of --stream when it fails.
-        coverage (FOLDER): Count which lines, branches and bits of the Verilog legal and broken streams reach, on eight machines
+        coverage (FOLDER): Count which lines, branches and bits of the Verilog legal and broken streams reach, on nine machines
             that together have all of it or on the --accelerator given; gets the page and what was counted, with which a later run
             goes on.
     """

@@ -359,7 +359,7 @@ class NumpyGemmini(LoopMacros):
             held = self.stored(source, np.where(inside, source.row + row * st.ocols + col, 0), c)
             values = np.where(inside, self.by_table(held), 0)
             pixel = (pr * st.out_dim + pc)[:, :, 0, 0]
-            self.write(address + pixel * st.stride + c[:, :, 0, 0], self.largest(values), narrow)
+            self.write(address + pixel * st.stride + c[:, :, 0, 0] * narrow, self.largest(values), narrow)
             return
         if st.mode == "1-D":
             rows = st.orows * st.ocols

@@ -596,13 +596,13 @@ def test_streams_come_from_their_seed_alone() -> None:
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     configuration = tmp_path / "whole.yaml"
     configuration.write_text(WHOLE.to_yaml())
-    words = ["cosim", "-a", str(configuration), "--illegal", "--streams", "5", "-o", str(tmp_path / "out")]
+    words = ["cosim", "-a", str(configuration), "--illegal", "--streams", "9", "-o", str(tmp_path / "out")]
     assert baco("baco", words) == 0
     first = capsys.readouterr().out
-    assert "5 streams on 1 configurations: 0 mismatches (" in first
+    assert "9 streams on 1 configurations: 0 mismatches (" in first
     assert " illegal: " in first
     assert baco("baco", [*words, "--json"]) == 0
     (record,) = json.loads(capsys.readouterr().out)["configurations"]
-    assert (record["streams"], record["mismatches"]) == (5, [])
+    assert (record["streams"], record["mismatches"]) == (9, [])
     assert sum(record["illegal"].values()) >= 2
     assert not (tmp_path / "out").exists()

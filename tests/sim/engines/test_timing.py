@@ -159,7 +159,8 @@ def test_lines_that_are_there_come_at_the_bus_width_and_no_faster(tmp_path: Path
     assert moved / 16 <= often - once <= 1.1 * moved / 16
 
 
-@pytest.mark.parametrize("machine", [WHOLE_PLAIN, SMALL], ids=lambda one: one.name)
+# (scaling lanes are ours alone)
+@pytest.mark.parametrize("machine", [WHOLE_PLAIN.replace(scale_lanes=128), SMALL], ids=lambda one: one.name)
 def test_random_streams_end_with_the_results_of_the_functional_model(
     tmp_path: Path, machine: Accelerator
 ) -> None:
