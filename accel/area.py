@@ -312,7 +312,6 @@ def _logic_of(configuration: Any, reference: Any, side: float) -> float:
 
 
 def _difference(configuration: Any, reference: Any, dim: Any) -> Any:
-    structure_law().check(configuration)
     one, other = terms(configuration, dim), terms(reference, dim)
     return sum(price * (one[name] - other[name]) for name, price in _prices().items())
 
@@ -329,7 +328,6 @@ def term_prices(um2: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], 
 
 def priced_mm2(configuration: Configuration, dim: Any, prices: tuple[tuple[str, float], ...]) -> Any:
     """What all the logic of a configuration costs, mm2, with the shape of `dim`, at prices of `term_prices`."""
-    structure_law().check(configuration)
     one = _Structure(*(getattr(configuration, name) for name in _STRUCTURAL))
     return _by_side(lambda side: _priced(one, side, prices), lambda side: _kept_price(one, side, prices), dim)
 

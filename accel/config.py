@@ -27,7 +27,6 @@ from baco.accel.energy import EnergyLaw, EnergyTable
 from baco.accel.input_format import InputFormat, format_problem, of_format, with_bits
 from baco.accel.number_formats import FORMATS, FloatFormat
 from baco.accel.parameters import ParameterRow, Reader
-from baco.accel.structure_law import structure_law
 from baco.accel.switched_energy import SwitchedEnergy
 from baco.accel.technology import PUBLISHED, known_figures, technology
 from baco.common.errors import InfeasibleError, InputError, did_you_mean
@@ -405,10 +404,7 @@ class Accelerator(BaseModel, metaclass=_Checked):
         yield "main memory", f"{self.dram_bytes_per_cycle:g} bytes a cycle, {self.memory_gb_s:g} GB/s"
         yield "clock", f"{self.clock_mhz:g} MHz"
         yield "technology", self.technology if self.technology != PUBLISHED else None
-        yield (
-            "area, predicted",
-            f"{self.area_mm2:.3g} mm²" if self.common_elements and structure_law().knows(self) else None,
-        )
+        yield "area, predicted", f"{self.area_mm2:.3g} mm²" if self.common_elements else None
         for what, wanted in (("with", True), ("without", False)):
             names = [
                 name

@@ -18,7 +18,6 @@ from typing import Any, Protocol
 
 from baco.accel.dataflows import DATAFLOWS, DataflowSetting, offered
 from baco.accel.number_formats import FLOATS, FORMATS
-from baco.common.errors import InfeasibleError
 
 #: What the law predicts:
 #:  register_bits: bits in flip-flops and in memories other than the SRAM of scratchpad and accumulator.
@@ -135,18 +134,17 @@ def _of_features(c: Configuration, dim: Any, lanes: Any, piece: Any) -> dict[str
         name: float(getattr(on, name))
         for name in ("loop_ws", "loop_conv", "mvin_scale_acc", "first_layer", "write_to_scratchpad")
     }
+    # the lanes that scale accumulator loads come on top of those for scratchpad loads
+    built["mvin_scale"] = float(on.mvin_scale or on.mvin_scale_acc)
     # of rows that take turns at fewer lanes than they have elements, and results at fewer than the port moves
     apart, apart_out = dim - _least(dim, c.scale_lanes), _least(dim, c.dma_bits / 8) - lanes
-    scales_in = float(on.mvin_scale or on.mvin_scale_acc)
     terms |= {
-        "scale_lanes in": scales_in * (apart > 0),
-        "scale_lanes in dim": scales_in * apart,
-        "scale_lanes in wide": float(on.mvin_scale_acc) * apart,
+        "scale_lanes in": built["mvin_scale"] * (apart > 0),
+        "scale_lanes in dim": built["mvin_scale"] * apart,
+        "scale_lanes in wide": built["mvin_scale_acc"] * apart,
         "scale_lanes out": 1.0 * (apart_out > 0),
         "scale_lanes out dim": (apart_out > 0) * dim,
     }
-    # the lanes that scale accumulator loads come on top of those for scratchpad loads
-    built["mvin_scale"] = float(on.mvin_scale or on.mvin_scale_acc)
     for name, value in built.items():
         terms[name] = value
         terms[f"{name} dim"] = value * dim
@@ -180,7 +178,7 @@ def _of_features(c: Configuration, dim: Any, lanes: Any, piece: Any) -> dict[str
     terms["normalizations loop_ws"] = normal * float(on.loop_ws)
     for form in FLOATS:
         built_of, wide = float(c.input_format == form), FORMATS[form].bits > 8
-        cut = _least(dim, c.dma_bits / FORMATS[form].bits)
+        cut = _least(_least(dim, c.scale_lanes), c.dma_bits / FORMATS[form].bits)
         terms |= {
             form: built_of,
             f"{form} dim": built_of * dim,
@@ -212,19 +210,6 @@ class StructureLaw:
     """Coefficients by quantity and term; a term left out has the coefficient 0."""
 
     coefficients: Mapping[str, Mapping[str, float]]
-
-    def knows(self, configuration: Configuration) -> bool:
-        """Whether the law has been fitted to elements of the configuration's format."""
-        form = configuration.input_format
-        return form not in FLOATS or form in self.coefficients[QUANTITIES[0]]
-
-    def check(self, configuration: Configuration) -> None:
-        """Raise InfeasibleError for elements that the law does not know."""
-        if not self.knows(configuration):
-            raise InfeasibleError(
-                f"areas of arrays of {configuration.input_format} are not known",
-                hint="python -m baco.bench.fit.structure --additions counts what they are made of",
-            )
 
     def counts(self, configuration: Configuration, dim: Any) -> dict[str, Any]:
         """Every one of `QUANTITIES`, with the shape of `dim` (arguments as for `terms`)."""

@@ -546,7 +546,7 @@ module baco_store #(
   wire [ADDR_BITS-1:0] slice_addr;
   wire [6:0] slice_bytes;
   wire [SLICE*8-1:0] slice_data;
-  baco_store_convert #(.DIM(DIM), .DMA_BITS(DMA_BITS), .SCALE_LANES(SCALE_LANES), .ADDR_BITS(ADDR_BITS)) u_convert (
+  baco_store_convert #(.DIM(DIM), .DMA_BITS(DMA_BITS), .LANES(LANES), .ADDR_BITS(ADDR_BITS)) u_convert (
       .clock(clock),
       .reset(reset),
       .room(room),

@@ -9,7 +9,7 @@
 module baco_store_convert #(
     parameter DIM = 16,        // elements in a local row
     parameter DMA_BITS = 128,  // memory bus
-    parameter SCALE_LANES = 128,  // int8 elements in a slice at most
+    parameter LANES = 16,      // elements in a slice, a part of DIM
     parameter ADDR_BITS = 40   // memory address
 ) (
     input wire clock,
@@ -80,8 +80,6 @@ module baco_store_convert #(
     output wire busy                             // rows or slices are in here
 );
   localparam BUS = DMA_BITS / 8;
-  localparam MOST = DIM < `BUS_ELEMENTS ? DIM : `BUS_ELEMENTS;
-  localparam LANES = MOST < SCALE_LANES ? MOST : SCALE_LANES;  // elements in a slice
   localparam SLICE = 4 * DIM < BUS ? 4 * DIM : BUS;     // bytes in a slice of raw elements
   localparam GROUPS = DIM / LANES;                      // slices in an int8 row
   localparam INDEX_BITS = GROUPS > 1 ? $clog2(GROUPS) : 1;

@@ -67,10 +67,6 @@ class _Top:
         """Declare what there is once."""
         self.wires.append(f"  wire {self.bits(width)}{name};")
 
-    def narrow_wire(self, name: str, bits: int) -> None:
-        """Likewise of a port that is narrower."""
-        self.wires.append(f"  wire {f'[{bits - 1}:0] ' if bits > 1 else ''}{name};")
-
     def wires_of_all(self, name: str, width: str) -> None:
         """Declare what each unit has."""
         self.wires.append(f"  wire [{self.count * self.size(width) - 1}:0] {name};")
@@ -226,7 +222,7 @@ def _unit(top: _Top, at: int, shared: Mapping[str, str]) -> None:
         own = port_widths(accelerator.dma_bits)
         inside = {name: f"narrow_{name}_{at}" for name in shared}
         for name, width in shared.items():
-            top.narrow_wire(inside[name], own[width] if width in own else int(width))
+            top.wire(inside[name], str(own.get(width, width)))
         parameters = adapter_parameters(top.system, accelerator)
         top.place(ADAPTER, f"adapter{at}", adapter_pins(inside, memory), **parameters)
         memory = inside

@@ -112,7 +112,7 @@ def _numbers(layer: Layer) -> list[float]:
         layer.input.pitch,
         layer.weight.pitch,
         layer.output.pitch,
-        layer.weight_bits / 8 * layer.element_bytes,
+        layer.weight_size,
         layer.real,
         layer.element_bytes,
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -274,17 +275,17 @@ class Layer(Shown):
     @property
     def weight_bytes(self) -> int:
         """Of the weights' buffer."""
-        return -(-self.weight_extent * self._weight_bits // 8)
+        return math.ceil(self.weight_extent * self.weight_size)
 
     @property
     def weight_steps(self) -> Layout:
         """From row to row and from group to group of the weights, in bytes."""
-        return Layout(self.weight.pitch * self._weight_bits // 8, self.weight.group * self._weight_bits // 8)
+        return Layout(int(self.weight.pitch * self.weight_size), int(self.weight.group * self.weight_size))
 
     @property
-    def _weight_bits(self) -> int:
-        """Of a weight in main memory."""
-        return 8 * self.element_bytes if self.real else self.weight_bits
+    def weight_size(self) -> float:
+        """Bytes of a weight in main memory: those of an element, or half a byte."""
+        return self.weight_bits / 8 * self.element_bytes
 
     @property
     def output_extent(self) -> int:

@@ -232,7 +232,7 @@ def comparable_tensors(quantised: QuantisedNetwork) -> dict[str, tuple[View, flo
     found: dict[str, tuple[View, float | None]] = {}
     for name, view in quantised.tensors.items():
         value = quantised.values[view.value]
-        if name in written and name not in quantised.whole and value.dtype in ("int8", "int16"):
+        if name in written and name not in quantised.whole and value.coded:
             # What a quantised model cuts off is cut off in both.
             found[name] = view, 128 * value.scale if value.encoding is None else None
     return found

@@ -73,7 +73,7 @@ class QuantisedNetwork:
 
         def numbers(one: View) -> np.ndarray:
             value, elements = self.values[one.value], one.read(values[one.value])
-            if value.dtype not in ("int8", "int16"):
+            if not value.coded:
                 return np.asarray(elements)
             if value.encoding is not None:
                 return value.encoding.real(elements)

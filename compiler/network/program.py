@@ -293,9 +293,7 @@ def network_library(code: NetworkCode, accelerator: Accelerator, name: str) -> C
         sources=host_sources(code.lowered.sources),
         slack_bytes=slack_bytes(code.lowered, accelerator),
         notes=_seen_as(network, code.placement),
-        scales={
-            buffer: (one.scale, one.zero) for buffer, one in stored.items() if one.dtype in ("int8", "int16")
-        },
+        scales={buffer: (one.scale, one.zero) for buffer, one in stored.items() if one.coded},
     )
 
 

@@ -22,7 +22,7 @@ def real(b: IntegerBuilder, x: Operand, op: Operator) -> View:
     value = b.values[view.value]
     if value.dtype == "float32":
         return b.viewed(view, x.steps, op)
-    if value.dtype not in ("int8", "int16"):
+    if not value.coded:
         raise b.error(op, f"positions ('{x.name}') as real numbers between quantised ones are not supported")
     if x.name not in b.decoded:
         order = b.order_like(view)

@@ -31,7 +31,7 @@ def _elements(b: IntegerBuilder, op: Operator, operand: Operand) -> View:
 def _result(b: IntegerBuilder, op: Operator, like: View) -> View:
     """Memory for elements of another tensor, in its scale and type."""
     value = b.values[like.value]
-    if value.dtype in ("int8", "int16"):
+    if value.coded:
         return b.tensor(op.name, op.output.shape, None, like=like)
     return b.tensor(op.name, op.output.shape, None, value.scale, value.dtype)
 

@@ -61,6 +61,11 @@ class IntegerTensor:
     zero: int = 0
     encoding: Encoding | None = None
 
+    @property
+    def coded(self) -> bool:
+        """Whether elements are those of the array, quantised or codes, rather than sums, indices or real numbers."""
+        return self.dtype in ("int8", "int16")
+
 
 Values: TypeAlias = Mapping[str, IntegerTensor]
 

@@ -101,7 +101,7 @@ class LayerWork:
             inputs=float(p.groups * p.C * p.N) * loaded_pixels(layer),
             outputs=outputs,
             reads=p.groups * pixels * window * p.C * math.ceil(columns / side),
-            weight_bytes=weights * layer.weight_bits / 8 * layer.element_bytes
+            weight_bytes=weights * layer.weight_size
             + (_ragged(layer, side, accelerator) if most == 1 else 0.0),
             output_bytes=stored * layer.output_bits / 8,
             extra_bytes=extra,

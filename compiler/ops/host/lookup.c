@@ -1,37 +1,29 @@
 // Tables of embeddings and of rotary position embeddings.
 #include "host.h"
 
+// Of elements of a type.
+#define EMBED(type)                                                                                 \
+  struct walk w;                                                                                    \
+  d = walk_begin(&w, d, 2);                                                                         \
+  const int64_t n = d[0], from_step = d[1], to_step = d[2], rows = d[3], row_step = d[4];           \
+  do {                                                                                              \
+    int64_t row = indices[w.at[0]];                                                                 \
+    if (row < 0) row += rows;                                                                       \
+    row = row < 0 ? 0 : row >= rows ? rows - 1 : row;                                               \
+    const type* from = table + row * row_step;                                                      \
+    type* to = output + w.at[1];                                                                    \
+    if (from_step == 1 && to_step == 1)                                                             \
+      __builtin_memcpy(to, from, (size_t)n * sizeof(type));                                         \
+    else                                                                                            \
+      FOR_EACH(i, n, type, to[i * to_step], from[i * from_step]);                                   \
+  } while (walk_next(&w))
+
 // Walk over the indices (indices, output); features, their strides in table and output; rows of the table, their stride.
-void net_embed(const int64_t* d, const int32_t* indices, const int8_t* table, int8_t* output) {
-  struct walk w;
-  d = walk_begin(&w, d, 2);
-  const int64_t n = d[0], from_step = d[1], to_step = d[2], rows = d[3], row_step = d[4];
-  do {
-    int64_t row = indices[w.at[0]];
-    if (row < 0) row += rows;
-    row = row < 0 ? 0 : row >= rows ? rows - 1 : row;
-    const int8_t* from = table + row * row_step;
-    int8_t* to = output + w.at[1];
-    if (from_step == 1 && to_step == 1)
-      __builtin_memcpy(to, from, (size_t)n);
-    else
-      FOR_EACH(i, n, int8_t, to[i * to_step], from[i * from_step]);
-  } while (walk_next(&w));
-}
+void net_embed(const int64_t* d, const int32_t* indices, const int8_t* table, int8_t* output) { EMBED(int8_t); }
 
 // The same of elements of 16 bits.
 void net_embed_wide(const int64_t* d, const int32_t* indices, const int16_t* table, int16_t* output) {
-  struct walk w;
-  d = walk_begin(&w, d, 2);
-  const int64_t n = d[0], from_step = d[1], to_step = d[2], rows = d[3], row_step = d[4];
-  do {
-    int64_t row = indices[w.at[0]];
-    if (row < 0) row += rows;
-    row = row < 0 ? 0 : row >= rows ? rows - 1 : row;
-    const int16_t* from = table + row * row_step;
-    int16_t* to = output + w.at[1];
-    FOR_EACH(i, n, int16_t, to[i * to_step], from[i * from_step]);
-  } while (walk_next(&w));
+  EMBED(int16_t);
 }
 
 enum { PAIRS = 4 };  // that are turned before the first is stored: loads need not wait for stores, nor for one another

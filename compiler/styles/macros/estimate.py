@@ -207,7 +207,7 @@ def _layer(layer: Layer) -> MacroLayer:
         p.N, *stored, p.K, p.S, p.R, p.C, p.groups, p.Q, p.P, p.stride_h, p.stride_w, p.dilation_h, p.dilation_w,
         *layer.size, *layer.padding, layer.bias, layer.residual_scale is not None, layer.scale is None,
         layer.weights_transposed, *pooling, layer.input.pitch, layer.weight.pitch, layer.output.pitch,
-        layer.weight_bits / 8 * layer.element_bytes, layer.element_bytes,
+        layer.weight_size, layer.element_bytes,
     )  # fmt: skip
     return MacroLayer(*[float(number) for number in numbers])
 
