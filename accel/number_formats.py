@@ -68,16 +68,20 @@ class IntegerFormat:
 
     def encode(self, numbers: Array) -> Array:
         """Whole numbers, int64: the nearest, saturated."""
-        steps = np.rint(np.ldexp(np.asarray(numbers, np.float64), self.point))
-        return np.clip(np.where(np.isnan(steps), 0.0, steps), self.low, self.high).astype(np.int64)
+        return self._steps(numbers).astype(np.int64)
+
+    def _steps(self, numbers: Array) -> Array:
+        """As `encode`, float64."""
+        steps = np.rint(np.asarray(numbers, np.float64) * 2.0**self.point)
+        return np.clip(np.where(np.isnan(steps), 0.0, steps), self.low, self.high)
 
     def decode(self, codes: Array) -> Array:
         """What whole numbers stand for, float64."""
-        return np.asarray(np.ldexp(np.asarray(codes, np.float64), -self.point))
+        return np.asarray(np.asarray(codes, np.float64) * 2.0**-self.point)
 
     def rounded(self, numbers: Array) -> Array:
         """What is left of numbers that are stored."""
-        return self.decode(self.encode(numbers))
+        return self.decode(self._steps(numbers))
 
 
 @dataclass(frozen=True)

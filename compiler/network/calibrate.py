@@ -61,13 +61,14 @@ class Ranges:
         """Take part of the range of a tensor; infinite and undefined numbers do not count."""
         if value.dtype.kind != "f":
             value = value.astype(np.float32)
-        finite = value[np.isfinite(value)]
-        if (finite <= MASKED).any():
+        seen = np.isfinite(value)
+        finite = value if seen.all() else value[seen]
+        low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+        if low <= MASKED:
             kept = np.abs(finite[finite > MASKED]).max(initial=0.0)
             self.finite[name] = max(self.finite.get(name, 0.0), float(kept))
-        if name not in self.broken and (finite != np.rint(finite)).any():
+        if name not in self.broken and any((part != np.rint(part)).any() for part in (finite.reshape(-1)[:1], finite)):
             self.broken.add(name)
-        low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
         self.largest[name] = max(self.largest.get(name, 0.0), -low, high)
         least, most = self.ends.get(name, (low, high))
         self.ends[name] = min(least, low), max(most, high)

@@ -123,7 +123,8 @@ def _conv(x: Values, a: Attributes, shape: Shape) -> Array:
     image, weight, bias = _torch(*x)
     pads = [n for before_after in reversed(a["padding"]) for n in before_after]
     convolve = functional.conv2d if weight.ndim == 4 else functional.conv1d
-    y = convolve(functional.pad(image, pads), weight, bias, a["stride"], 0, a["dilation"], a["groups"])
+    padded = functional.pad(image, pads) if any(pads) else image
+    y = convolve(padded, weight, bias, a["stride"], 0, a["dilation"], a["groups"])
     return np.asarray(y.numpy())
 
 

@@ -37,8 +37,8 @@ class Magnitudes:
 
     def add(self, numbers: np.ndarray) -> None:
         """Count finite numbers of any shape."""
-        bits = np.abs(np.ascontiguousarray(numbers, dtype=np.float32)).reshape(-1).view(np.uint32)
-        self._counts += np.bincount(bits >> _BIN_BITS, minlength=_BINS)
+        bits = np.ascontiguousarray(numbers, dtype=np.float32).reshape(-1).view(np.uint32)
+        self._counts += np.bincount(bits >> _BIN_BITS & (_BINS - 1), minlength=_BINS)
 
     def end(
         self, largest: float, most_cut: float = 1.0, least_gain: float = _LEAST_GAIN, steps: int = 127
