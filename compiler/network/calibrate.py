@@ -67,7 +67,9 @@ class Ranges:
         if low <= MASKED:
             kept = np.abs(finite[finite > MASKED]).max(initial=0.0)
             self.finite[name] = max(self.finite.get(name, 0.0), float(kept))
-        if name not in self.broken and any((part != np.rint(part)).any() for part in (finite.reshape(-1)[:1], finite)):
+        if name not in self.broken and any(
+            (part != np.rint(part)).any() for part in (finite.reshape(-1)[:1], finite)
+        ):
             self.broken.add(name)
         self.largest[name] = max(self.largest.get(name, 0.0), -low, high)
         least, most = self.ends.get(name, (low, high))
