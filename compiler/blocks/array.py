@@ -8,7 +8,7 @@ from dataclasses import replace
 from xdsl.ir import Operation, SSAValue
 
 from baco.accel.dataflows import executed
-from baco.accel.isa import GARBAGE, IDENTITY_SCALE
+from baco.accel.isa import IDENTITY_SCALE
 from baco.compiler.blocks.analysis import AccumulatorSum, ArrayProduct, used_once_beside
 from baco.compiler.blocks.host import HostCode
 from baco.compiler.blocks.loads import LOADS, LoadCode, rest_of
@@ -30,6 +30,7 @@ from baco.compiler.blocks.scratchpad import rows_loadable
 from baco.compiler.blocks.state import LoweringState
 from baco.compiler.ir.emit import Condition, Number
 from baco.compiler.ir.location import location_of
+from baco.compiler.styles.moves import Weights, array_pass
 
 
 class ArrayCode:
@@ -186,15 +187,9 @@ class ArrayCode:
             def one(i: Number, first: bool) -> None:
                 mm = rest_of(self.state, m, e.mul(i, dim), dim)
                 target = e.local(self._tile(acc, i, j), accumulator=True, accumulate=accumulate)
-                size = {"c": target, "c_cols": nn, "c_rows": mm}
-                source = {"a": _tile_of(self.state, left, i, step, left_t), "a_cols": kk, "a_rows": mm}
-                if rule.sums_stay:
-                    e.command("preload", bd=GARBAGE, bd_cols=nn, bd_rows=mm, **size)
-                    e.command("compute_preloaded", bd=weights, bd_cols=nn, bd_rows=kk, **source)
-                    return
-                e.command("preload", bd=weights if first else GARBAGE, bd_cols=nn, bd_rows=kk, **size)
-                name = "compute_preloaded" if first else "compute_accumulated"
-                e.command(name, bd=GARBAGE, bd_cols=nn, bd_rows=mm, **source)
+                a = _tile_of(self.state, left, i, step, left_t)
+                block = Weights(weights, kk, nn)
+                array_pass(e, dim, block, mm, a=a, c=target, new=first, sums_stay=rule.sums_stay)
 
             with e.when(e.compare("sgt", m, 0)):
                 one(0, True)

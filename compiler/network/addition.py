@@ -28,6 +28,7 @@ from baco.compiler.ops.elements import CodedSum
 from baco.compiler.ops.elementwise import Addition
 from baco.compiler.ops.nests import Nest, common
 from baco.compiler.styles.fused.row_unit import begin_table, end_function, table_rows
+from baco.compiler.styles.moves import Weights, array_pass
 
 #: Cycles of the original for a row of a block, where operands and sums are more than twice what the L2 has room for, and else.
 _MISSING, _HITTING, _LARGE = 6.3, 3.9, 2 * 512 * 1024
@@ -255,15 +256,7 @@ class _AdditionWriter:
 
         The matrix comes anew for every pass: whether it is still in the array is not worth knowing.
         """
-        e, dim = self.e, self.dim
         rows, width = size
-        target = e.local(c, accumulator=True, accumulate=accumulate)
-        result = {"c": target, "c_cols": width, "c_rows": rows}
-        left = {"a": a, "a_cols": width, "a_rows": rows}
-        bias = {"bd": d, "bd_cols": width, "bd_rows": rows}
-        if self.rule.sums_stay:
-            e.command("preload", **bias, **result)
-            e.command("compute_preloaded", **left, bd=by, bd_cols=width, bd_rows=width)
-        else:
-            e.command("preload", bd=by, bd_cols=dim, bd_rows=dim, **result)
-            e.command("compute_preloaded", **left, **bias)
+        target = self.e.local(c, accumulator=True, accumulate=accumulate)
+        matrix = Weights(by, width, width)
+        array_pass(self.e, self.dim, matrix, rows, a=a, c=target, d=d, sums_stay=self.rule.sums_stay)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from baco.accel.config import MOVE_BYTES, Accelerator
-from baco.accel.isa import GARBAGE
 from baco.compiler.ir.emit import Condition, Emitter, Number
 from baco.compiler.network.riding_plan import RiddenProduct, RidingPlan
+from baco.compiler.styles.moves import Weights, array_pass
 
 
 @dataclass(frozen=True)
@@ -105,16 +105,9 @@ class RidingWriter:
         for block in range(plan.wide):
             for k in range(plan.blocks):
                 new = not self.ride.bias and k == 0
-                e.command(
-                    "preload",
-                    bd=e.add(weights, (block * plan.blocks + k) * dim), bd_rows=dim, bd_cols=dim,
-                    c=e.local(e.add(results, block * dim), accumulator=True, accumulate=not new),
-                    c_rows=dim, c_cols=dim,
-                )  # fmt: skip
-                e.command(
-                    "compute_preloaded",
-                    a=e.add(rows, k * dim), a_rows=dim, a_cols=dim, bd=GARBAGE, bd_rows=dim, bd_cols=dim,
-                )  # fmt: skip
+                by = e.add(weights, (block * plan.blocks + k) * dim)
+                c = e.local(e.add(results, block * dim), accumulator=True, accumulate=not new)
+                array_pass(e, dim, Weights(by, dim, dim), dim, a=e.add(rows, k * dim), c=c)
             if block == 0:
                 self._fetch(outer, inner, more)
                 if before is None:
@@ -174,14 +167,9 @@ class RidingWriter:
         sums = e.add(self._slot(turn), 2 * self.tile)
         for block in range(self.plan.wide):
             below = block * dim
-            one = {"bd": self.ones} if block == 0 else {"bd": GARBAGE}
             target = e.local(e.add(sums, below), accumulator=True)
-            e.command("preload", **one, bd_rows=dim, bd_cols=dim, c=target, c_rows=dim, c_cols=dim)
-            e.command(
-                "compute_accumulated" if block else "compute_preloaded",
-                a=e.add(product_at, below), a_rows=dim, a_cols=dim,
-                bd=e.add(added_at, below), bd_rows=dim, bd_cols=dim,
-            )  # fmt: skip
+            a, d = e.add(product_at, below), e.add(added_at, below)
+            array_pass(e, dim, Weights(self.ones, dim, dim), dim, a=a, c=target, d=d, new=block == 0)
         e.command(
             "config_st", stride=self.ride.pitches[3], acc_scale=self.scale, activation=int(self.ride.relu)
         )

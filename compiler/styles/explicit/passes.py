@@ -17,28 +17,13 @@ from baco.compiler.styles.explicit.extents import LARGEST_STRIDE, PIXELS, Tiling
 from baco.compiler.styles.explicit.jobs import Pace
 from baco.compiler.styles.explicit.place import Place
 from baco.compiler.styles.explicit.plan import ExplicitPlan
+from baco.compiler.styles.moves import Weights, array_pass
 
 _ACCUMULATE = 1 << 30
 #: Passes of one weight block between which nothing else is issued; the reservation station holds about as many.
 UNINTERRUPTED = 8
 #: Moves that may be issued at once where that is less work for the host core.
 MOVES_IN_A_ROW = 2
-
-
-@dataclass(frozen=True)
-class _Block:
-    """A block of weights.
-
-    Attributes:
-        weights: first row in the scratchpad.
-        stored: rows of it in the preload command.
-        inner, columns: channels and results.
-    """
-
-    weights: Number
-    stored: Number
-    inner: Number
-    columns: Number
 
 
 @dataclass(frozen=True)
@@ -258,7 +243,7 @@ class Passes:
             # where weights are stored transposed, their rows are the columns of what is preloaded: the size given to
             # the hazard logic covers both, and channels beyond A's are multiplied by nothing
             stored = dim if plan.layer.weights_transposed else inner
-            block = _Block(w_base, stored, inner, columns)
+            block = Weights(w_base, inner, columns, stored)
             inside = None if self._beat == "block" else pace
             self._walk(place, self._outer, block, a_base, c_base, inside, first=True)
             if inside is None:
@@ -268,7 +253,7 @@ class Passes:
         self,
         place: Place,
         outer: Sequence[str],
-        block: _Block,
+        weights: Weights,
         a: Number,
         c: Number,
         pace: Pace | None,
@@ -282,19 +267,19 @@ class Passes:
         e = self._e
         if not outer:
             inside = None if self._beat == "run" else pace
-            self._run(self._rows_of(place), block, a, c, inside, first=first)
+            self._run(self._rows_of(place), weights, a, c, inside, first=first)
             if pace is not None and inside is None:
                 pace.beat()
             return
         name, *rest = outer
         distance_a, distance_c = self._distance[name]
         if first:
-            self._walk(place, rest, block, a, c, None, first=True)
+            self._walk(place, rest, weights, a, c, None, first=True)
         with e.loop(place.tile_extent(name), int(first), hint=name.lower()) as at:
             self._walk(
                 place,
                 rest,
-                block,
+                weights,
                 e.add(a, e.mul(at, distance_a)),
                 e.add(c, e.mul(at, distance_c)),
                 pace,
@@ -302,18 +287,17 @@ class Passes:
             )
 
     def _run(
-        self, extent: Number, block: _Block, a: Number, c: Number, pace: Pace | None, *, first: bool
+        self, extent: Number, weights: Weights, a: Number, c: Number, pace: Pace | None, *, first: bool
     ) -> None:
         """The passes of one run of rows."""
         e, dim = self._e, self._plan.accelerator.dim
         if first:
-            rows = e.min(dim, extent)
-            self._pass("compute_preloaded", block, block.weights, a, c, rows)
+            array_pass(e, dim, weights, e.min(dim, extent), a=a, c=c)
         whole = e.div(extent, dim)
         with e.loop(whole, int(first), hint="row") as chunk:
             row = e.mul(chunk, dim)
             a_row, c_row = e.add(a, e.mul(row, self._stride_a)), e.add(c, e.mul(row, self._stride_c))
-            self._pass("compute_accumulated", block, GARBAGE, a_row, c_row, dim)
+            array_pass(e, dim, weights, dim, a=a_row, c=c_row, new=False)
             if pace is not None:
                 pace.beat()
         # what is left apart: so the size of a pass in the loop is known
@@ -322,30 +306,7 @@ class Passes:
         some = e.compare("sgt", rest, 0)
         with e.when(e.both(some, e.compare("sgt", whole, 0)) if first else some):
             a_row, c_row = e.add(a, e.mul(row, self._stride_a)), e.add(c, e.mul(row, self._stride_c))
-            self._pass("compute_accumulated", block, GARBAGE, a_row, c_row, rest)
-
-    def _pass(self, compute: str, block: _Block, weights: Number, a: Number, c: Number, rows: Number) -> None:
-        """One pass, with new weights or those of the one before."""
-        e, dim = self._e, self._plan.accelerator.dim
-        new = weights is not GARBAGE
-        e.command(
-            "preload",
-            bd=weights,
-            bd_rows=block.stored if new else dim,
-            bd_cols=block.columns if new else dim,
-            c=c,
-            c_rows=rows,
-            c_cols=block.columns,
-        )
-        e.command(
-            compute,
-            a=a,
-            a_rows=rows,
-            a_cols=block.inner,
-            bd=GARBAGE,
-            bd_rows=rows,
-            bd_cols=block.columns,
-        )
+            array_pass(e, dim, weights, rest, a=a_row, c=c_row, new=False)
 
     def _output_stationary(
         self,

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from baco.accel.isa import GARBAGE
 from baco.compiler.ir.emit import Emitter, Number
 from baco.compiler.ir.emit import parts as divided
 from baco.compiler.styles.fused.strip_moves import Leaving, block_columns
 from baco.compiler.styles.fused.strips import MOST_ROWS, ConvolutionChain, StripMemory
+from baco.compiler.styles.moves import Weights, array_pass
 
 
 @dataclass(frozen=True)
@@ -127,24 +127,8 @@ class Adding:
         residual = e.add(self._half(e.div(block, wide)), e.mul(e.mod(block, wide), memory.block))
 
         def one(at: Number, rows: Number, *, new: bool) -> None:
-            e.command(
-                "preload",
-                bd=memory.ones if new else GARBAGE,
-                bd_rows=columns if new else dim,
-                bd_cols=columns if new else dim,
-                c=e.local(e.add(sums, at), accumulator=True),
-                c_rows=rows,
-                c_cols=columns,
-            )
-            e.command(
-                "compute_preloaded" if new else "compute_accumulated",
-                a=e.add(source, at),
-                a_rows=rows,
-                a_cols=columns,
-                bd=e.add(residual, at),
-                bd_rows=rows,
-                bd_cols=columns,
-            )
+            to, a, d = e.local(e.add(sums, at), accumulator=True), e.add(source, at), e.add(residual, at)
+            array_pass(e, dim, Weights(memory.ones, columns, columns), rows, a=a, c=to, d=d, new=new)
 
         # pixels that are over come first: all other passes are alike
         over = e.mod(pixels, dim) if self._layer.problem.P % dim else 0

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from baco.accel.config import Accelerator
-from baco.accel.isa import GARBAGE
 from baco.compiler.ir.emit import Condition, Emitter, Number, parts
 from baco.compiler.layers.layer import Layer
 from baco.compiler.styles.fused.chain import (
@@ -27,6 +26,7 @@ from baco.compiler.styles.fused.chain import (
 )
 from baco.compiler.styles.fused.right_operand import RightOperand
 from baco.compiler.styles.fused.row_unit import begin_softmax, end_function
+from baco.compiler.styles.moves import Weights, array_pass
 
 
 @dataclass(frozen=True)
@@ -426,30 +426,15 @@ class ProductWriter:
     ) -> None:
         """All rows of a strip through one block of weights, of `size` (depth, columns)."""
         e, dim, (inner, columns) = self.e, self.dim, size
-        stored_rows = dim if transposed else inner
+        block = Weights(weights, inner, columns, dim if transposed else None)
         chunks = self._chunks(rows)
 
         def one(chunk: Number, new: bool) -> None:
             height = self._chunk_rows(rows, chunk)
             to = e.add(target, e.mul(chunk, target_blocks * dim))
-            e.command(
-                "preload",
-                bd=weights if new else GARBAGE,
-                bd_rows=stored_rows if new else dim,
-                bd_cols=columns if new else dim,
-                c=e.local(to, accumulator=True, accumulate=accumulate),
-                c_rows=height,
-                c_cols=columns,
-            )
-            e.command(
-                "compute_preloaded" if new else "compute_accumulated",
-                a=e.add(left, e.mul(chunk, left_blocks * dim)),
-                a_rows=height,
-                a_cols=inner,
-                bd=GARBAGE,
-                bd_rows=height,
-                bd_cols=columns,
-            )
+            c = e.local(to, accumulator=True, accumulate=accumulate)
+            a = e.add(left, e.mul(chunk, left_blocks * dim))
+            array_pass(e, dim, block, height, a=a, c=c, new=new)
 
         one(0, True)
         if isinstance(chunks, int):

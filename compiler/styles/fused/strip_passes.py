@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from baco.accel.isa import GARBAGE
 from baco.compiler.ir.emit import Emitter, Number
 from baco.compiler.layers.layer import Layer
 from baco.compiler.styles.fused.strip_placement import Image
 from baco.compiler.styles.fused.strip_plans import TurnPlan
+from baco.compiler.styles.moves import Weights, array_pass
 
 
 class RowPasses:
@@ -32,8 +32,7 @@ class PassedRows:
     """All rows through one block of weights, at one place of the window.
 
     Attributes:
-        weights: scratchpad row of the block.
-        inner, columns: its rows and columns.
+        weights: the block.
         window: row and column of the window, and block of the image's channels.
     """
 
@@ -41,9 +40,7 @@ class PassedRows:
     layer: Layer
     image: Image
     turn: TurnPlan
-    weights: Number
-    inner: int
-    columns: int
+    weights: Weights
     window: tuple[int, Number, Number]
 
     def write(self, behind: Callable[[Number], None] | None) -> None:
@@ -61,7 +58,7 @@ class PassedRows:
         dim, over = cells.dim, p.P % cells.dim
         runs = [(over, 0, 1)] * (over > 0) + [(dim, over, p.P // dim)] * (dim <= p.P)
         left, target = self._ends(sums, 0)
-        self._pass(left, target, runs[0][0], new=True)
+        array_pass(e, dim, self.weights, runs[0][0], a=left, c=target)
         self._rest(runs, left, target, 1)
         if behind is not None:
             behind(0)
@@ -110,25 +107,4 @@ class PassedRows:
             with e.loop(max(0, times - low), hint="pixel") as m:
                 x = e.add(e.mul(e.add(m, low), self.cells.dim), before)
                 source = e.add(left, e.mul(x, self.layer.problem.stride_w))
-                self._pass(source, e.add(target, x), pixels, new=False)
-
-    def _pass(self, left: Number, target: Number, pixels: int, *, new: bool) -> None:
-        e, dim = self.cells.e, self.cells.dim
-        e.command(
-            "preload",
-            bd=self.weights if new else GARBAGE,
-            bd_rows=self.inner if new else dim,
-            bd_cols=self.columns if new else dim,
-            c=target,
-            c_rows=pixels,
-            c_cols=self.columns,
-        )
-        e.command(
-            "compute_preloaded" if new else "compute_accumulated",
-            a=left,
-            a_rows=pixels,
-            a_cols=self.inner,
-            bd=GARBAGE,
-            bd_rows=pixels,
-            bd_cols=self.columns,
-        )
+                array_pass(e, self.cells.dim, self.weights, pixels, a=source, c=e.add(target, x), new=False)
