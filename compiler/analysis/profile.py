@@ -16,6 +16,11 @@ MEMORY_LATENCY = 62.9
 COMMAND_LATENCY = 95.0
 #: Of these, cycles that it is in the load unit, accepted and not yet written.
 QUEUED_LATENCY = 80.0
+#: Before the first data and behind the last ones: commands, memory and the way through the accelerator, both ways, as many times
+#: the latency of memory.
+_BEGIN_AND_END = 4
+#: What a table takes until it is in force: its loads, one way through memory, in latencies.
+_TABLE = 2
 #: 8 ln(8/7), of eight ways.
 _LINES_REPLACED = 1.068
 
@@ -65,6 +70,16 @@ class TimingProfile:
     write_cycles: float = 0.0
     in_turn: bool = False
     runs_wait: bool = False
+
+    @property
+    def begin_and_end(self) -> float:
+        """Cycles from the first command to its data, and from the last data to their end."""
+        return _BEGIN_AND_END * self.latency
+
+    @property
+    def table(self) -> float:
+        """Cycles until a table is in force."""
+        return _TABLE * self.latency
 
     @property
     def cached(self) -> bool:

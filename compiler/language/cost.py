@@ -27,19 +27,15 @@ from baco.compiler.blocks.to_instgem import function_to_instgem
 from baco.compiler.codegen.pipeline import run_pass
 from baco.compiler.dialects.baco import SoftmaxOp
 from baco.compiler.dialects.context import all_dialects
+from baco.compiler.host_core import COMMAND_CYCLES, EDGE_COMMAND_CYCLES
 from baco.compiler.language.jit import BoundLaunch
 from baco.compiler.passes.baco_to_linalg import BacoToLinalg
 from baco.compiler.styles.fused.predict import predict_chain
 
-#: Cycles in which the host core writes a command, where all sizes are known, and where those at edges differ, as measured on
-#: the kernels of `baco.bench.kernels`.
-_COMMAND, _EDGE_COMMAND = 7.5, 11.6
 #: Instructions of the host core for an element that it computes, beside its operations: addresses, loads, stores, the loop.
 _ELEMENT = 8
 #: The array takes at least as many cycles for a pass.
 _SHORTEST_PASS = 4
-#: Times the latency of memory at the start and at the end.
-_START = 4
 #: Of a softmax over the elements of its rows.
 _SOFTMAX_PASSES = 3
 
@@ -90,7 +86,7 @@ def predicted_cycles(launch: BoundLaunch, accelerator: Accelerator) -> float:
         pass
     busy = _Counting(function, accelerator).block(function.body.block)
     function_to_instgem(function, accelerator)  # raises where blocks do not fit
-    return _START * PROFILES[accelerator.timing].latency + max(busy.host, busy.array, busy.memory)
+    return PROFILES[accelerator.timing].begin_and_end + max(busy.host, busy.array, busy.memory)
 
 
 def _structured(launch: BoundLaunch) -> func.FuncOp:
@@ -106,7 +102,7 @@ class _Counting:
         self.accelerator, self.analysis = accelerator, Analysis(function, accelerator)
         # where blocks are cut off at edges, their sizes are computed in every round
         uneven = any(isinstance(op, memref.ReinterpretCastOp) and op.sizes for op in function.walk())
-        self.command = _EDGE_COMMAND if uneven else _COMMAND
+        self.command = EDGE_COMMAND_CYCLES if uneven else COMMAND_CYCLES
 
     def block(self, block: Block) -> _Busy:
         """Of all operations of a block."""

@@ -19,9 +19,11 @@ from baco.accel.config import MOVE_BYTES, Accelerator
 from baco.accel.dataflows import executed
 from baco.accel.isa import GARBAGE
 from baco.accel.number_formats import FORMATS, FloatFormat
+from baco.compiler.analysis.profile import PROFILES
 from baco.compiler.analysis.traffic import bytes_per_cycle, read_cycles
+from baco.compiler.host_core import COMMAND_CYCLES
 from baco.compiler.ir.emit import Emitter, Number
-from baco.compiler.network.operator_code import COMMAND_CYCLES, START, TABLE, OperatorCode, memory_latency
+from baco.compiler.network.operator_code import OperatorCode
 from baco.compiler.network.steps import StepCost
 from baco.compiler.network.tiles import TileWalk
 from baco.compiler.ops.elements import CodedSum
@@ -81,11 +83,11 @@ class AdditionCode(OperatorCode):
         turns = 1 if accelerator.features.preload_d and not self.diagonals else 2
         commands = 3 * tiles + 2 * passes * turns
         sums, table = rows * extent, accelerator.energy_law
-        latency = memory_latency(accelerator)
+        profile = PROFILES[accelerator.timing]
         fixed = sums * (sum(table.array_terms(dim, dim + 1, float(dim))) + 3 * table.dram_pj)
         if accelerator.timing == "gemmini":
             memory = max(memory, sums / dim * (_MISSING if 3 * sums > _LARGE else _HITTING))
-        cycles = max(memory, commands * COMMAND_CYCLES) + (START + (TABLE if self.table else 0)) * latency
+        cycles = max(memory, commands * COMMAND_CYCLES) + profile.begin_and_end + profile.table * self.table
         return StepCost(cycles, fixed, 2 * sums, 5 * sums, 3 * sums)
 
     def emit(self, name: str, accelerator: Accelerator) -> ModuleOp:

@@ -9,9 +9,11 @@ from typing import ClassVar
 from xdsl.dialects.builtin import ModuleOp
 
 from baco.accel.config import MOVE_BYTES, Accelerator
+from baco.compiler.analysis.profile import PROFILES
 from baco.compiler.analysis.traffic import bytes_per_cycle, read_cycles
+from baco.compiler.host_core import COMMAND_CYCLES
 from baco.compiler.ir.emit import Emitter, Number, parts
-from baco.compiler.network.operator_code import COMMAND_CYCLES, START, OperatorCode, memory_latency
+from baco.compiler.network.operator_code import OperatorCode
 from baco.compiler.network.steps import StepCost
 from baco.compiler.ops.lookup import Embedding
 from baco.compiler.ops.nests import Nest, nest_of
@@ -57,7 +59,7 @@ class GatherCode(OperatorCode):
         commands = rows * (2 * moves + 2)  # the index takes about as long as two
         cycles = max(memory + elements / bytes_per_cycle(accelerator), commands * COMMAND_CYCLES)
         return StepCost(
-            cycles + START * memory_latency(accelerator),
+            cycles + PROFILES[accelerator.timing].begin_and_end,
             2 * elements * accelerator.energy_law.dram_pj,
             0.0,
             2 * elements,

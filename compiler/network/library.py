@@ -24,7 +24,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from baco.accel.config import Accelerator
 from baco.accel.isa import float32_bits
+from baco.compiler.analysis.profile import PROFILES
 from baco.compiler.analysis.traffic import bytes_per_cycle
+from baco.compiler.host_core import COMMAND_CYCLES
 from baco.compiler.ir.emit import Emitter, Number
 from baco.compiler.latency import predict_layers
 from baco.compiler.layers.layer import Layer
@@ -32,7 +34,7 @@ from baco.compiler.network.addition import plan_addition
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.lowered import LoweredNetwork, Scheduler
 from baco.compiler.network.lowering import Lowering, lower_operators
-from baco.compiler.network.operator_code import COMMAND_CYCLES, START, OperatorCode, memory_latency
+from baco.compiler.network.operator_code import OperatorCode
 from baco.compiler.network.steps import StepCost
 from baco.compiler.ops.elementwise import Addition, Gate, Map, Multiplication
 from baco.compiler.ops.operator import HostCall
@@ -175,7 +177,11 @@ class LibraryAddition(OperatorCode):
         sums, table = float(self.rows * self.columns), accelerator.energy_law
         cycles = max(3 * sums / bytes_per_cycle(accelerator), moves * float(dim), 6 * runs * COMMAND_CYCLES)
         return StepCost(
-            cycles + START * memory_latency(accelerator), sums * 3 * table.dram_pj, 3 * sums, 0.0, 3 * sums
+            cycles + PROFILES[accelerator.timing].begin_and_end,
+            sums * 3 * table.dram_pj,
+            3 * sums,
+            0.0,
+            3 * sums,
         )
 
     def emit(self, name: str, accelerator: Accelerator) -> ModuleOp:

@@ -8,16 +8,8 @@ from typing import ClassVar
 from xdsl.dialects.builtin import ModuleOp
 
 from baco.accel.config import Accelerator
-from baco.compiler.analysis.profile import PROFILES
 from baco.compiler.network.steps import StepCost
 
-#: Cycles in which the host core writes a command of explicit code.
-COMMAND_CYCLES = 7.5
-#: Before the first data and behind the last ones: commands, memory and the way through the accelerator, both ways, as many
-#: times the latency of memory.
-START = 4
-#: What a table takes until it is in force: its loads, one way through memory, in latencies.
-TABLE = 2
 #: Kinds, in the order in which programs have their functions.
 KINDS = (
     "additions",
@@ -54,8 +46,3 @@ class OperatorCode(ABC):
     @abstractmethod
     def cost(self, accelerator: Accelerator) -> StepCost:
         """Predicted, of one call."""
-
-
-def memory_latency(accelerator: Accelerator) -> float:
-    """Cycles of a way through memory."""
-    return PROFILES[accelerator.timing].latency

@@ -50,7 +50,7 @@ class Parameters:
 
     def scaled(self, p: Parameter, factor: np.ndarray | float) -> np.ndarray:
         """Elements times a factor, float64."""
-        return np.multiply(self(p), factor, dtype=np.float64)
+        return np.asarray(np.multiply(self(p), factor, dtype=np.float64))
 
     def whole(self, p: Parameter) -> np.ndarray:
         """Whole numbers that a quantised model stores for a parameter, of its shape."""

@@ -10,12 +10,14 @@ from xdsl.dialects.builtin import ModuleOp
 
 from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.analysis.profile import PROFILES
 from baco.compiler.analysis.traffic import bytes_per_cycle, read_cycles
+from baco.compiler.host_core import COMMAND_CYCLES
 from baco.compiler.ir.emit import Emitter, Number
 from baco.compiler.layers.layer import Layer, Layout, Pooling
 from baco.compiler.layers.operands import Operands
 from baco.compiler.network.layers import pixel_pitch
-from baco.compiler.network.operator_code import COMMAND_CYCLES, START, OperatorCode, memory_latency
+from baco.compiler.network.operator_code import OperatorCode
 from baco.compiler.network.steps import StepCost
 from baco.compiler.ops.images import MaxPool
 from baco.compiler.styles.explicit.pool import check_pool, emit_pool
@@ -58,13 +60,13 @@ class PoolCode(OperatorCode):
         loads = blocks * read_cycles(accelerator, pixels, min(p.K, dim), p.K)
         moved = p.N * p.K * (pixels + pool.rows * pool.columns) / bytes_per_cycle(accelerator)
         commands = blocks * (across * rows * math.ceil(columns / across / dim) + 2 * down * across)
-        latency = memory_latency(accelerator)
-        waits = blocks * down * across * 2 * latency if alone else 0.0
+        profile = PROFILES[accelerator.timing]
+        waits = blocks * down * across * 2 * profile.latency if alone else 0.0
         read, written = p.N * p.K * pixels, float(p.N * p.K * pool.rows * pool.columns)
         accesses = (
             read + written * pool.size**2
         )  # every pixel is written once, and read for each window that it is in
-        cycles = max(loads, moved, commands * COMMAND_CYCLES) + waits + START * latency
+        cycles = max(loads, moved, commands * COMMAND_CYCLES) + waits + profile.begin_and_end
         moved = read + written
         return StepCost(cycles, moved * accelerator.energy_law.dram_pj, accesses, dram_bytes=moved)
 

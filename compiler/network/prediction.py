@@ -19,7 +19,6 @@ from baco.compiler.host_core import LINE_BYTES, miss_cycles
 from baco.compiler.latency import predict_layers
 from baco.compiler.network.groups import Group, GroupCode, predict_group
 from baco.compiler.network.lowered import LoweredNetwork
-from baco.compiler.network.operator_code import TABLE
 from baco.compiler.network.steps import Step, StepCost, ValueAddress
 from baco.compiler.ops.host_model import host_cycles
 from baco.compiler.ops.host_work import HostWork
@@ -42,7 +41,7 @@ def predict_steps(lowered: LoweredNetwork, accelerator: Accelerator) -> list[Ste
     codes = list(layers.values())
     found = predict_layers([code.layer for code in codes], [code.schedule for code in codes], accelerator)
     cycles = {name: latency.cycles.item() for name, latency in zip(layers, found, strict=True)}
-    table = TABLE * PROFILES[accelerator.timing].latency
+    table = PROFILES[accelerator.timing].table
     scales = {
         name: _SCALES * accelerator.dim if layer.output and layer.output.by_column else 0.0
         for name, layer in layers.items()
@@ -109,7 +108,7 @@ def unit_cost(group: Group, found: UnitCost, accelerator: Accelerator) -> StepCo
     table_loaded = (isinstance(group, ProductChain) and group.softmax) or (
         isinstance(group, MergedProducts) and any(group.tables)
     )
-    cycles = found.cycles + TABLE * PROFILES[accelerator.timing].latency * table_loaded
+    cycles = found.cycles + PROFILES[accelerator.timing].table * table_loaded
     return StepCost(cycles, fixed, found.accumulator_words, found.scratchpad_bytes, moved)
 
 

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 from baco.accel.config import MOVE_BYTES, Accelerator
 from baco.accel.dataflows import MACRO_DATAFLOW
 from baco.common.errors import InfeasibleError
+from baco.compiler.analysis.profile import PROFILES
 from baco.compiler.ir.emit import Emitter
 from baco.compiler.latency import predict_layers
 from baco.compiler.layers.layer import Layer
@@ -26,7 +27,7 @@ from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.groups import added_to
 from baco.compiler.network.layers import is_image, pixel_pitch
 from baco.compiler.network.lowered import Scheduler
-from baco.compiler.network.operator_code import START, OperatorCode, memory_latency
+from baco.compiler.network.operator_code import OperatorCode
 from baco.compiler.network.riding_plan import RiddenProduct, RidingPlan
 from baco.compiler.network.riding_writer import RidingWriter
 from baco.compiler.network.steps import StepCost
@@ -63,7 +64,7 @@ class RidingCode(OperatorCode):
         moved = 4 * results + ride.depth * (ride.rows + ride.columns)
         words = float(plan.pieces * plan.passes * accelerator.dim)
         fixed = sum(table.array_terms(float(macs), words, float(accelerator.dim))) + moved * table.dram_pj
-        cycles = plan.cycles + START * memory_latency(accelerator)
+        cycles = plan.cycles + PROFILES[accelerator.timing].begin_and_end
         return StepCost(cycles, fixed, 2.0 * macs / accelerator.dim, 2 * moved, moved)
 
     def emit(self, name: str, accelerator: Accelerator) -> ModuleOp:

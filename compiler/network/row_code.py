@@ -19,9 +19,11 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from baco.accel.config import MOVE_BYTES, Accelerator
+from baco.compiler.analysis.profile import PROFILES
 from baco.compiler.analysis.traffic import bytes_per_cycle, read_cycles
+from baco.compiler.host_core import COMMAND_CYCLES
 from baco.compiler.ir.emit import Emitter, Number, parts
-from baco.compiler.network.operator_code import COMMAND_CYCLES, START, TABLE, OperatorCode, memory_latency
+from baco.compiler.network.operator_code import OperatorCode
 from baco.compiler.network.steps import StepCost
 from baco.compiler.network.tiles import TileWalk
 from baco.compiler.ops.elementwise import Map, Multiplication
@@ -113,12 +115,14 @@ class RowCode(OperatorCode):
         last = _PASSES[self.function] * (rest or min(dim, rows)) * blocks
         commands = matrices * math.ceil(inner / dim) * (len(pitches) * math.ceil(extent / MOVE_BYTES) + 1)
         parameters = 4 * extent / bytes_per_cycle(accelerator) if self.function == "normalisation" else 0.0
+        profile = PROFILES[accelerator.timing]
         # gains and offsets are read, a right operand is written and read
         wide = {"normalisation": 1, "product": 2}.get(self.function, 0)
         return StepCost(
             max(memory + last, first + stores, commands * COMMAND_CYCLES)
             + parameters
-            + (START + TABLE) * memory_latency(accelerator),
+            + profile.begin_and_end
+            + profile.table,
             elements
             * (
                 (1 + len(pitches)) * table.dram_pj

@@ -35,8 +35,6 @@ _SOFTMAX_PASSES, _SOFTMAX_ROW = 3, 18
 _LEAST_SHARE = 4
 #: A softmax's table.
 _TABLE_BYTES = 512
-#: From the first command to data, and back: times the latency of memory.
-_START = 4
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,7 @@ def predict_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Acc
     if weights == 1 and units > 1:  # nothing comes while what it replaces is in use
         body = max(body, steps * step + _EXPOSED * (replaced - begin))
     end = ended.store + ended.second + rows * chain.columns / bytes_per_cycle(accelerator)
-    latency = _START * PROFILES[accelerator.timing].latency
+    latency = PROFILES[accelerator.timing].begin_and_end
     results, between = float(chain.groups * chain.rows), float(chain.groups * row_blocks * tiles * dim)
     looks = _SOFTMAX_PASSES if chain.softmax else 1
     stationary = chain.groups * tiles * blocks * (depth + ends) * dim * dim
@@ -155,7 +153,7 @@ def _predict_staged(chain: ProductChain, schedule: ChainSchedule, accelerator: A
         cycles += 2 * (_STEP + turn)
     begin = left + load_first
     end = softmaxed[-1] + schedule.rows * chain.columns / rate
-    latency = _START * PROFILES[accelerator.timing].latency
+    latency = PROFILES[accelerator.timing].begin_and_end
     between = float(chain.groups * schedule.columns * sum(a * b for a, b in zip(strips, tiles, strict=True)))
     taken = float(chain.groups * sum(tiles) * schedule.columns * (chain.depth + chain.columns))
     stationary = float(chain.groups * sum(tiles) * schedule.columns * (depth + ends) * dim)

@@ -41,8 +41,6 @@ _LARGE, _EVERY, _LOOKED_AT = 8, 12, 4
 #: Commands in the three queues between the host core and the reservation station (`commands`, `behind_conv` and `behind_ws` of
 #: baco_accelerator.v).
 _QUEUED = 6
-#: From the first command to data, and back: times the latency of memory.
-_START = 4
 
 
 def predict_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Accelerator) -> UnitCost:
@@ -97,7 +95,7 @@ def strip_unit_costs(
     blocks_in = -(-first.problem.C * first.problem.groups // dim)
     cycles = strip_cycles(strip_work(chain, memories, accelerator), strip_costs())
     numbers = (
-        images * cycles + _START * PROFILES[accelerator.timing].latency,
+        images * cycles + PROFILES[accelerator.timing].begin_and_end,
         loaded + pixels * first.problem.C * first.problem.groups + images * _added(biases) + residual + ones,
         images * _added(np.concatenate([macs, added[..., None]], -1)),
         images * _added(stationary),
