@@ -72,14 +72,16 @@ def run(
         systems (--system, -s): repeatable; by default all.
         seconds: that solvers have for each plan.
         engine: that runs the plans: rtl or timed.
-        out: folder for system-plans.md and .json; rows that are there are not run again.
+        out: folder for system-plans.md and .json; rows that are there, of the same systems, are not run again.
 
     Raises BacoError for a result that is not that of the integers, and InputError for what is not known.
     """
     check_names(networks, NETWORKS, "network", "network")
     check_names(systems, (*UNITS, *SEARCHED), "system", "system")
     files = ResultFiles(out, "system-plans", page)
-    rows: list[dict[str, Any]] = list(files.before() or [])
+    hashes = {name: _system(name).config_hash for name in (*UNITS, *SEARCHED)}
+    # of systems as they are today: the default space's clock and memories follow its technology
+    rows = [row for row in files.before() or [] if row["hash"] == hashes[row["system"]]]
     done = {(row["network"], row["system"], row["engine"]) for row in rows}
     for network, system in ROWS:
         wanted = (not networks or network in networks) and (not systems or system in systems)
