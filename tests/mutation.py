@@ -1,8 +1,9 @@
 """Whether the tests can fail: small faults are planted one by one in a scratch copy, and the tests of that room run.
 
 `python -m tests.mutation --count 100 --seed 0` draws faults over four rooms (cost models, compiler, Verilog, studies), runs
-first the tests that name the faulty file and then, if they pass, the others of the room, and prints what was caught and
-what survived with the faulty line. `--suite FOLDER` judges the tests of another checkout by the same faults.
+first the tests that name the faulty file and prints what they catch. Those of the room then run once without a fault but with
+marks in the functions that the other faults are in; each of these is judged by all tests that come through its function. What
+survives is told with the faulty line. `--suite FOLDER` judges the tests of another checkout by the same faults.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,8 +57,22 @@ _VERILOG = (
     (r"(?<=[\w)\]]) - (?=[\w(])", lambda m: " + "),
     (r"(?<=')d(\d+)\b", lambda m: f"d{int(m[1]) ^ 1}"),
 )
-#: Beside ten times as long as without a fault: then it hangs, and that is noticed.
-_PATIENCE_SECONDS = 120
+#: A test that takes longer hangs, and that is noticed.
+_PATIENCE_SECONDS = 600
+#: What a mark calls: it tells which test comes by, also one in whose child processes that happens.
+_MARKS = """\
+import os
+
+_told = set()
+
+
+def passed(number):
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
+    if test and (number, test) not in _told:
+        _told.add((number, test))
+        with open({file!r}, "a", encoding="utf-8") as out:
+            out.write(f"{{number}} {{test}}\\n")
+"""
 
 
 @dataclass(frozen=True)
@@ -136,6 +151,28 @@ def python_faults(text: str) -> list[tuple[int, int, str]]:
     return [one for one in faults if text[one[0] : one[1]] != one[2]]
 
 
+def marked(text: str, marks: Mapping[int, Mutant]) -> tuple[str, set[int]]:
+    """A Python file with a mark in each function around a mutant, by number; and the numbers of those that are in none."""
+    functions = [
+        node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    lines = text.splitlines(keepends=True)
+    outside, marked_at = set(), []
+    for number, mutant in marks.items():
+        line = text.count("\n", 0, mutant.start) + 1
+        around = [node for node in functions if node.body[0].lineno <= line <= (node.end_lineno or 0)]
+        if around:
+            body = max(around, key=lambda node: node.lineno).body
+            docstring = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
+            marked_at.append((body[docstring and len(body) > 1], number))
+        else:
+            outside.add(number)
+    for first, number in sorted(marked_at, key=lambda pair: -pair[0].lineno):
+        mark = f'{" " * first.col_offset}__import__("tests.marks", fromlist=["passed"]).passed({number})\n'
+        lines.insert(min([first.lineno, *(d.lineno for d in getattr(first, "decorator_list", ()))]) - 1, mark)
+    return "".join(lines), outside
+
+
 @functools.cache
 def verilog_faults(text: str) -> list[tuple[int, int, str]]:
     """Start, end and replacement of each fault of a Verilog file, outside of comments and directives."""
@@ -173,11 +210,14 @@ def draw(
     return [queue[n] for n in range(-(-count // len(queues))) for queue in queues if n < len(queue)][:count]
 
 
-def judges(mutant: Mutant, scratch: Path) -> list[list[str]]:
-    """Test files that name the faulty file, then the others of its room."""
-    every = [
-        path for folder in ROOMS[mutant.room][1] for path in sorted((scratch / folder).rglob("test_*.py"))
-    ]
+def _tests(room: str, root: Path) -> list[str]:
+    """Files of a room's tests."""
+    paths = [path for folder in ROOMS[room][1] for path in sorted((root / folder).rglob("test_*.py"))]
+    return [str(path.relative_to(root)) for path in paths]
+
+
+def near(mutant: Mutant, root: Path) -> list[str]:
+    """Files of tests that name the faulty file."""
     path = Path(mutant.file)
     if path.suffix == ".py":
         parts = list(path.with_suffix("").parts)
@@ -186,9 +226,7 @@ def judges(mutant: Mutant, scratch: Path) -> list[list[str]]:
         pattern = re.compile(rf"\b{name}\b")
     else:
         pattern = re.compile(rf"\b{path.stem}\b")
-    near = [file for file in every if pattern.search(file.read_text())]
-    far = [file for file in every if file not in near]
-    return [[str(file.relative_to(scratch)) for file in some] for some in (near, far) if some]
+    return [file for file in _tests(mutant.room, root) if pattern.search((root / file).read_text())]
 
 
 class Bench:
@@ -200,60 +238,84 @@ class Bench:
         shutil.copytree(ROOT, scratch, symlinks=True, ignore=ignore, dirs_exist_ok=True)
         shutil.rmtree(scratch / "tests")
         shutil.copytree(suite / "tests", scratch / "tests", symlinks=True, ignore=ignore)
-        self._clean: dict[tuple[str, ...], tuple[list[str], float]] = {}
+        self._wrong_anyway: dict[str, bool] = {}
 
-    def _pytest(self, files: list[str], *options: str, timeout: float | None = None) -> tuple[int, str]:
+    def _pytest(self, tests: Sequence[str], *options: str) -> tuple[int, str]:
         command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "--tb=no",
-            "-p",
-            "no:cacheprovider",
-            "-o",
-            "addopts=",
+            *(sys.executable, "-m", "pytest", "-q", "--tb=no", "-p", "no:cacheprovider", "-o", "addopts=")
         ]
-        command += ["-m", "not slow", "-rfE", *options, *files]
+        command += [*("-m", "not slow", "-rfE", f"--timeout={_PATIENCE_SECONDS}", *options, *tests)]
         environment = {**os.environ, "PYTHONPATH": str(self.scratch)}
-        try:
-            done = subprocess.run(
-                command, cwd=self.scratch, env=environment, capture_output=True, text=True, timeout=timeout
-            )
-        except subprocess.TimeoutExpired:
-            return 1, "it hangs"
+        done = subprocess.run(
+            command, cwd=self.scratch, env=environment, capture_output=True, text=True, check=False
+        )
         return done.returncode, done.stdout
 
-    def _without_faults(self, files: list[str]) -> tuple[list[str], float]:
-        """What fails here anyway, and how long the tests take [s]."""
-        key = tuple(files)
-        if key not in self._clean:
-            start = time.monotonic()
-            _, said = self._pytest(files)
-            failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
-            self._clean[key] = failed, time.monotonic() - start
-        return self._clean[key]
-
-    def judge(self, mutant: Mutant, far: bool, named: Sequence[str] = ()) -> str:
-        """The first test that fails with the fault; nothing if it survives. `named`: run these tests and no others."""
+    def caught_by(self, mutant: Mutant, tests: Sequence[str]) -> str:
+        """The first of some tests, or files of them, that fails with a fault and not without; nothing if it survives."""
         path = self.scratch / mutant.file
         sound = path.read_text()
-        groups = [list(named)] if named else judges(mutant, self.scratch)
-        for files in groups if far else groups[:1]:
-            failing, seconds = self._without_faults(files)
+        while tests:
             path.write_text(mutant.applied(sound))
             try:
-                options = ["-x", *(f"--deselect={one}" for one in failing)]
-                code, said = self._pytest(files, *options, timeout=10 * seconds + _PATIENCE_SECONDS)
+                known = [f"--deselect={test}" for test, wrong in self._wrong_anyway.items() if wrong]
+                code, said = self._pytest(tests, "-x", *known)
             finally:
-                path.write_text(sound)
-                # byte code of the faulty file is told by its size and time, in whole seconds
-                for kept in path.parent.glob(f"__pycache__/{path.stem}.*"):
-                    kept.unlink()
-            if code == 1 or code == 2:
-                first = re.search(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
-                return first[1] if first else said.strip().splitlines()[-1]
+                self._restore(path, sound)
+            if code in (0, 5):
+                return ""
+            failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", said, re.MULTILINE)
+            if failed is None:  # nothing could be run, or something stopped it
+                return f"all of {tests[0]}: {(said.strip().splitlines() or ['no word'])[-1]}"
+            test = failed[1]
+            if test not in self._wrong_anyway:
+                self._wrong_anyway[test] = self._pytest([test])[0] not in (0, 5)
+            if not self._wrong_anyway[test]:
+                return test
         return ""
+
+    def passing(self, room: str, mutants: Mapping[int, Mutant]) -> dict[int, list[str]]:
+        """For each of a room's mutants, the tests that come through its function, the quickest first; of a fault in no function,
+        and of Verilog, all files of the room."""
+        files = _tests(room, self.scratch)
+        told = self.scratch / "passed.txt"
+        told.write_text("")
+        (self.scratch / "tests/marks.py").write_text(_MARKS.format(file=str(told)))
+        by_file: dict[str, dict[int, Mutant]] = defaultdict(dict)
+        for number, mutant in mutants.items():
+            by_file[mutant.file][number] = mutant
+        texts, everywhere = {}, set[int]()
+        for name, marks in by_file.items():
+            path = self.scratch / name
+            if path.suffix == ".py":
+                texts[path] = path.read_text()
+                text, outside = marked(texts[path], marks)
+                everywhere |= outside
+                path.write_text(text)
+            else:
+                everywhere |= {*marks}
+        said = self._pytest(files, "--durations=0", "-vv")[1] if len(everywhere) < len(mutants) else ""
+        for path, text in texts.items():
+            self._restore(path, text)
+        seconds: dict[str, float] = defaultdict(float)
+        for took, test in re.findall(r"^([\d.]+)s (?:call|setup) +(.+)$", said, re.MULTILINE):
+            seconds[test.strip()] += float(took)
+        tests: dict[int, set[str]] = defaultdict(set)
+        for line in told.read_text().splitlines():
+            mark, _, test = line.partition(" ")
+            tests[int(mark)].add(test)
+        return {
+            number: files
+            if number in everywhere
+            else sorted(tests[number], key=lambda test: (seconds[test], test))
+            for number in mutants
+        }
+
+    def _restore(self, path: Path, text: str) -> None:
+        path.write_text(text)
+        # byte code of a faulty file is told by its size and time, in whole seconds
+        for kept in path.parent.glob(f"__pycache__/{path.stem}.*"):
+            kept.unlink()
 
 
 def main() -> None:
@@ -264,31 +326,48 @@ def main() -> None:
     parser.add_argument("--rooms", nargs="+", choices=ROOMS, default=list(ROOMS), help="default: all")
     parser.add_argument(
         "--tests", choices=("auto", "near"), default="auto",
-        help="near: only the tests that name the faulty file; auto: then the others of the room (default)",
+        help="near: only those that name the faulty file; auto: then all that come through it (default)",
     )  # fmt: skip
+    parser.add_argument("--numbers", nargs="+", type=int, help="of the draw, these only, counted from 1")
     parser.add_argument("--sources", nargs="+", default=(), help="faults of these files or folders only")
-    parser.add_argument("--judges", nargs="+", default=(), help="these test files and no others")
+    parser.add_argument("--judges", nargs="+", default=(), help="these test files or tests and no others")
     parser.add_argument("--suite", type=Path, default=ROOT, help="a checkout with the tests to judge")
     parser.add_argument("--json", type=Path, help="a line of JSON a fault goes there")
     given = parser.parse_args()
     if given.sources and len(given.rooms) != 1:
         parser.error("--sources belong to one of --rooms")
-    caught: dict[str, list[bool]] = {room: [] for room in given.rooms}
+    drawn = dict(enumerate(draw(given.count, given.seed, given.rooms, sources=tuple(given.sources)), 1))
+    left = {number: mutant for number, mutant in drawn.items() if number in (given.numbers or drawn)}
+    caught, every = Counter[str](), Counter(mutant.room for mutant in left.values())
+
+    def judge(number: int, tests: Sequence[str]) -> None:
+        test = bench.caught_by(left[number], tests)
+        if test:
+            caught[left[number].room] += 1
+            tell(number, left.pop(number), test)
+
+    def tell(number: int, mutant: Mutant, test: str) -> None:
+        shown = mutant.shown((bench.scratch / mutant.file).read_text())
+        print(f"{number}. {'caught by ' + test if test else 'SURVIVED'}: {shown}", flush=True)
+        if given.json:
+            with given.json.open("a") as out:
+                out.write(
+                    json.dumps({"number": number, "room": mutant.room, "fault": shown, "test": test}) + "\n"
+                )
+
     with tempfile.TemporaryDirectory(prefix="baco-mutation-") as folder:
         bench = Bench(Path(folder), given.suite.resolve())
-        drawn = draw(given.count, given.seed, given.rooms, sources=tuple(given.sources))
-        for number, mutant in enumerate(drawn, 1):
-            test = bench.judge(mutant, far=given.tests == "auto", named=given.judges)
-            caught[mutant.room].append(bool(test))
-            shown = mutant.shown((ROOT / mutant.file).read_text())
-            print(f"{number}. {'caught by ' + test if test else 'SURVIVED'}: {shown}", flush=True)
-            if given.json:
-                with given.json.open("a") as out:
-                    out.write(json.dumps({"room": mutant.room, "fault": shown, "test": test}) + "\n")
-    for room, found in caught.items():
-        print(f"{room}: {sum(found)} of {len(found)} caught")
-    every = [one for found in caught.values() for one in found]
-    print(f"all: {sum(every)} of {len(every)} caught")
+        for number, mutant in [*left.items()]:
+            judge(number, given.judges or near(mutant, bench.scratch))
+        for room in () if given.judges or given.tests == "near" else given.rooms:
+            of_room = {number: mutant for number, mutant in left.items() if mutant.room == room}
+            for number, tests in bench.passing(room, of_room).items() if of_room else ():
+                judge(number, tests)
+        for number, mutant in left.items():
+            tell(number, mutant, "")
+    for room, count in every.items():
+        print(f"{room}: {caught[room]} of {count} caught")
+    print(f"all: {sum(caught.values())} of {sum(every.values())} caught")
 
 
 if __name__ == "__main__":
