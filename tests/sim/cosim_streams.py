@@ -46,20 +46,26 @@ def stream_of(items: Sequence[Item], name: str = "s") -> Stream:
     return Stream(name, group_items(items), {"data": 1})
 
 
-def broken_sources(folder: Path) -> Path:
-    """The Verilog with two bugs: writes do not wait for older reads of the same rows by other units, and CONFIG_EX takes
-    an activation that is not built."""
+def faulty_sources(folder: Path, *faults: tuple[str, str, str]) -> Path:
+    """The Verilog, where in each module named what stands there once is something else."""
     sources = folder / "rtl"
     shutil.copytree(str(resources.files("baco.accel") / "rtl"), sources)
-    for name, right, wrong in (
-        ("reservation", "? op_write[i] || e_write[e][j]", "? e_write[e][j]"),
-        ("operands", "whole && rs1[4:3] > 2'd1", "whole && rs1[4:3] > 2'd2"),
-    ):
-        path = sources / f"baco_{name}.v"
+    for name, right, wrong in faults:
+        path = sources / f"{name}.v"
         text = path.read_text()
         assert text.count(right) == 1
         path.write_text(text.replace(right, wrong))
     return sources
+
+
+def broken_sources(folder: Path) -> Path:
+    """The Verilog with two bugs: writes do not wait for older reads of the same rows by other units, and CONFIG_EX takes
+    an activation that is not built."""
+    return faulty_sources(
+        folder,
+        ("baco_reservation", "? op_write[i] || e_write[e][j]", "? e_write[e][j]"),
+        ("baco_operands", "whole && rs1[4:3] > 2'd1", "whole && rs1[4:3] > 2'd2"),
+    )
 
 
 def synthesised_sources(folder: Path) -> Path:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib import resources
 
 import pytest
 
@@ -15,16 +13,18 @@ from baco.sim.cosim.minimise import minimise
 from baco.sim.cosim.run import Simulator, StreamOutcome, powered_stream, random_stream
 from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Stream, parse_stream
 from tests.machines import NORMAL, PLAIN, WHOLE
+from tests.sim.cosim_streams import faulty_sources
 
 #: What is right, and what hides where memory never waits and registers start as zeros.
-FAULTS = {
-    "baco_dma_read": (
+FAULTS = (
+    (
+        "baco_dma_read",
         "  assign rd_req_valid = span_valid && in_flight != LIMIT;\n",
         "  reg tired;\n  always @(posedge clock) tired <= rd_req_valid && !rd_req_ready && !reset;\n"
         "  assign rd_req_valid = span_valid && in_flight != LIMIT && !tired;\n",
     ),
-    "baco_reservation": ("      used <= {N{1'b0}};\n", ""),
-}
+    ("baco_reservation", "      used <= {N{1'b0}};\n", ""),
+)
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +34,7 @@ def sound() -> Simulator:
 
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> Simulator:
-    sources = tmp_path_factory.mktemp("faulty") / "rtl"
-    shutil.copytree(str(resources.files("baco.accel") / "rtl"), sources)
-    for name, (right, wrong) in FAULTS.items():
-        path = sources / f"{name}.v"
-        text = path.read_text()
-        assert text.count(right) == 1
-        path.write_text(text.replace(right, wrong))
+    sources = faulty_sources(tmp_path_factory.mktemp("faulty"), *FAULTS)
     return Simulator(PLAIN, sources=sources, checked=True, brief=True)
 
 

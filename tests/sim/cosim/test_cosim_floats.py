@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -20,7 +18,7 @@ from baco.sim.job import Job
 from tests.machines import BFLOATS, FEW_FLOATS, FLOATS, SMALL
 from tests.sim.accel_programs import build_source
 from tests.sim.cosim.test_cosim import numpy_digest
-from tests.sim.cosim_streams import synthesised_sources
+from tests.sim.cosim_streams import faulty_sources, synthesised_sources
 
 EACH = pytest.mark.parametrize("machine", [FLOATS, FEW_FLOATS, BFLOATS], ids=lambda machine: machine.name)
 EFFORT = pytest.mark.parametrize("times", [1, pytest.param(200, marks=pytest.mark.slow)])
@@ -93,12 +91,7 @@ def test_what_synthesis_reads_does_the_same(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_arithmetic_is_seen(module: str, right: str, wrong: str, tmp_path: Path) -> None:
-    sources = tmp_path / "rtl"
-    shutil.copytree(str(resources.files("baco.accel") / "rtl"), sources)
-    text = (sources / f"{module}.v").read_text()
-    assert text.count(right) == 1
-    (sources / f"{module}.v").write_text(text.replace(right, wrong))
-    simulator = Simulator(FLOATS, sources=sources, brief=True)
+    simulator = Simulator(FLOATS, sources=faulty_sources(tmp_path, (module, right, wrong)), brief=True)
     batches = ([random_stream(FLOATS, 0, first + n) for n in range(15)] for first in range(0, 150, 15))
     assert any(outcome.failed for streams in batches for outcome in simulator.play(streams))
 

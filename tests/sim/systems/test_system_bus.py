@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -18,17 +16,17 @@ from baco.accel.verilog.lint import lint, preprocess
 from baco.accel.verilog.read_back import read_hierarchy, system_discrepancies
 from baco.accel.verilog.system import accelerator_modules, system_verilog
 from baco.accel.verilog.system_bus import SYSTEM_BUS_TOP
-from baco.compiler.codegen.elf_symbols import elf_symbols
 from baco.sim.build import rtl_simulator
 from baco.sim.cosim.run import Simulator, system_stream
+from baco.sim.engines.base import run_job
 from baco.sim.engines.rtl import run_verilog
-from baco.sim.job import Job, Watchpoint
 from baco.sim.toolchain import toolchain
 from tests.accel.package.testbenches import verilator
 from tests.machines import MIXED, PAIR, PLAIN
 from tests.seeds import some
 from tests.sim.compiled import compiled
-from tests.sim.systems.test_system_programs import FOLDER, linked, small_matrices
+from tests.sim.cosim_streams import faulty_sources
+from tests.sim.systems.test_system_programs import FOLDER, pipeline_job, small_matrices
 
 TOOLS = toolchain()
 #: Three, so that a number of registers is nobody's; one has a narrower memory port.
@@ -55,17 +53,8 @@ def test_the_verilog_is_clean_and_what_the_configuration_says(system: System) ->
 
 
 def test_a_program_of_both_units_gives_the_same_over_the_bus(tmp_path: Path) -> None:
-    program = linked("pipeline", (FOLDER / "pipeline.c").read_text(), tmp_path)
-    symbols = elf_symbols(program.read_bytes())
-    named = dict(zip(("a", "b0", "b1"), small_matrices(1), strict=True))
-    job = Job(
-        machine=PAIR,
-        program=program,
-        images=tuple((symbols[name], array.tobytes()) for name, array in named.items()),
-        dumps=tuple((symbols[name], 16) for name in ("c0", "c1", "d")),
-        watches=(Watchpoint(symbols["baco_main"]),),
-    )
-    there, behind = run_verilog(job, system_verilog(PAIR)), run_verilog(job, behind_axi4(PAIR))
+    job = pipeline_job(tmp_path, PAIR)
+    there, behind = run_job(job, engine="rtl"), run_verilog(job, behind_axi4(PAIR), brief=True)
     assert behind.memory_dumps == there.memory_dumps
     assert (behind.exit_code, behind.commands, behind.macs) == (there.exit_code, there.commands, there.macs)
     a, b0, _ = small_matrices(1).astype(int)
@@ -79,7 +68,8 @@ def test_a_program_of_both_units_gives_the_same_over_the_bus(tmp_path: Path) -> 
 def test_random_streams_on_all_units_over_the_bus(count: int, system: System) -> None:
     """Against the functional model; waits of AXI differ by what memory does, which every stream draws."""
     simulator = Simulator(system)
-    simulator.program = rtl_simulator(behind_axi4(system), TOOLS, units=accelerator_modules(system))
+    units = accelerator_modules(system)
+    simulator.program = rtl_simulator(behind_axi4(system), TOOLS, units=units, brief=count < 100)
     outcomes = simulator.play([system_stream(system, 7, index) for index in range(count)])
     assert [one.describe() for one in outcomes if one.kind != "same"] == []
     assert len(outcomes) == count
@@ -88,17 +78,17 @@ def test_random_streams_on_all_units_over_the_bus(count: int, system: System) ->
 #: Lines of the Verilog, and what stands there instead.
 FAULTS = {
     "a unit is reset with bursts under way": (
-        "baco_memory_gate.v",
+        "baco_memory_gate",
         "assign idle = reads == 16'd0 && writes == 16'd0 && !read_offered && !write_offered;",
         "assign idle = 1'b1;",
     ),
     "an error of a burst is everybody's": (
-        "baco_axi4_reads.v",
+        "baco_axi4_reads",
         ".in_data({req_tag, req_addr})",
         ".in_data({~req_tag, req_addr})",
     ),
     "an answer goes to another unit": (
-        "baco_axi4_split.v",
+        "baco_axi4_split",
         "write_unit <= write_asked;",
         "write_unit <= {write_asked[UNITS-1:0], 1'b0};",
     ),
@@ -163,13 +153,6 @@ def test_errors_and_resets_of_one_unit_leave_the_others_alone(bus_program: Path,
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_of_the_bus_show(fault: str, tmp_path: Path) -> None:
-    file, right, wrong = FAULTS[fault]
-    sources = tmp_path / "rtl"
-    shutil.copytree(str(resources.files("baco.accel") / "rtl"), sources)
-    text = (sources / file).read_text()
-    assert text.count(right) == 1
-    (sources / file).write_text(text.replace(right, wrong))
-    done = subprocess.run(
-        [str(built_bench(tmp_path, sources)), "20"], capture_output=True, text=True, check=False
-    )
+    bench = built_bench(tmp_path, faulty_sources(tmp_path, FAULTS[fault]))
+    done = subprocess.run([str(bench), "20"], capture_output=True, text=True, check=False)
     assert not done.stdout.startswith("PASS")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
-from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -13,19 +11,20 @@ from baco.accel.system import System, SystemUnit
 from baco.sim.cosim.run import Simulator, StreamOutcome, system_stream
 from tests.machines import MIXED, PAIR, PLAIN
 from tests.seeds import some
+from tests.sim.cosim_streams import faulty_sources
 
 #: Twice the smallest array, for faults that are planted: each takes a build.
 TWICE = System("twice", (SystemUnit("first", PLAIN), SystemUnit("second", PLAIN)))
 #: Lines of the Verilog, and what stands there instead.
 FAULTS = {
     "beats go to the one after": (
-        "baco_memory_arbiter.v",
+        "baco_memory_arbiter",
         "assign unit_rd_resp_valid = receiver &",
         "assign unit_rd_resp_valid = {receiver[UNITS-2:0], receiver[UNITS-1]} &",
     ),
-    "a grant is not held": ("baco_arbiter.v", "held <= !accepted;", "held <= 1'b0;"),
+    "a grant is not held": ("baco_arbiter", "held <= !accepted;", "held <= 1'b0;"),
     "a unit never gets its turn again": (
-        "baco_arbiter.v",
+        "baco_arbiter",
         "behind == {UNITS{1'b0}} ? waiting : behind",
         "behind == {UNITS{1'b0}} && granted == {UNITS{1'b0}} ? waiting : behind",
     ),
@@ -61,13 +60,7 @@ def outcomes(sources: Path | None, count: int) -> list[StreamOutcome]:
 
 @pytest.mark.parametrize("fault", some(1, FAULTS))
 def test_faults_of_the_arbiter_show(fault: str, tmp_path: Path) -> None:
-    file, right, wrong = FAULTS[fault]
-    sources = tmp_path / "rtl"
-    shutil.copytree(str(resources.files("baco.accel") / "rtl"), sources)
-    text = (sources / file).read_text()
-    assert text.count(right) == 1
-    (sources / file).write_text(text.replace(right, wrong))
-    kinds = Counter(one.kind for one in outcomes(sources, 10))
+    kinds = Counter(one.kind for one in outcomes(faulty_sources(tmp_path, FAULTS[fault]), 10))
     assert kinds["same"] < 10, kinds
 
 

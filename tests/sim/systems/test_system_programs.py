@@ -31,14 +31,12 @@ def small_matrices(seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(-4, 4, (3, 4, 4)).astype(np.int8)
 
 
-def run_pipeline(
-    folder: Path, engine: str, system: System = PAIR, **settings: object
-) -> tuple[Simulation, np.ndarray]:
-    """Of the first matrices: what was measured, and c0, c1, d."""
+def pipeline_job(folder: Path, system: System, **settings: object) -> Job:
+    """Products of the first matrices on two units."""
     program = linked("pipeline", (FOLDER / "pipeline.c").read_text(), folder)
     symbols = elf_symbols(program.read_bytes())
     named = dict(zip(("a", "b0", "b1"), small_matrices(1), strict=True))
-    job = Job(
+    return Job(
         machine=system,
         program=program,
         images=tuple((symbols[name], array.tobytes()) for name, array in named.items()),
@@ -46,7 +44,13 @@ def run_pipeline(
         watches=(Watchpoint(symbols["baco_main"]),),
         **settings,  # type: ignore[arg-type]
     )
-    done = run_job(job, engine=engine)
+
+
+def run_pipeline(
+    folder: Path, engine: str, system: System = PAIR, **settings: object
+) -> tuple[Simulation, np.ndarray]:
+    """Of the first matrices: what was measured, and c0, c1, d."""
+    done = run_job(pipeline_job(folder, system, **settings), engine=engine)
     return done, np.stack([np.frombuffer(dump, np.int8).reshape(4, 4) for dump in done.memory_dumps])
 
 
