@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -44,6 +45,9 @@ _COVERAGE_FLAGS = ("--coverage-line", "--coverage-toggle")
 _NOT_COVERED = "// verilator coverage_off\n"
 
 TOP = "baco_accelerator"
+#: What tells the harness which waveforms it records; Verilator's header does not read it.
+_TRACE_MACRO = "-DBACO_TRACE_{}"
+_PRECOMPILED = "verilated.pch"
 #: Exact results need every product rounded on its own.
 _CXX_FLAGS = (*("-std=c++17", "-O3", "-fno-sanitize=undefined", "-ffp-contract=off", "-w"),)
 #: Of the Verilated code: what runs every cycle, and what runs once.
@@ -197,7 +201,8 @@ class _Builder:
             runtime = self._runtime_objects(waves)
             source = self._unpack(folder)
             include = ["-I", source.name, *self._include(waves), "-I", os.path.relpath(model, folder)]
-            self._compile(source / holder, folder, [*_FAST, *include, *of_units])
+            header = self._precompiled(waves, _FAST)
+            self._compile(source / holder, folder, [*_FAST, *include, *of_units], header)
             objects = [*common, *runtime, *sorted(model.glob("*.o")), folder / f"{Path(holder).stem}.o"]
             self._link(objects, folder, libraries)
             shutil.rmtree(source)
@@ -224,14 +229,18 @@ class _Builder:
             # the longest first, so that none is left over at the end
             sources.sort(key=lambda path: -path.stat().st_size)
             fast = _BRIEF if self.brief else _QUICK if waves in ("counts", "coverage") else _FAST
-            jobs = [(path, _SLOW if _runs_once(path) else fast) for path in sources]
+            levels: dict[Path, tuple[str, ...]] = {
+                path: _SLOW if _runs_once(path) else fast for path in sources
+            }
+            headers = {level: self._precompiled(waves, level) for level in levels.values()}
 
-            def compiled(job: tuple[Path, tuple[str, ...]]) -> None:
-                self._compile(job[0], folder, [*job[1], *include])
+            def compiled(source: Path) -> None:
+                level = levels[source]
+                self._compile(source, folder, [*level, *include], headers[level])
                 counted.one_more()
 
             with ThreadPoolExecutor(processors()) as pool:
-                list(pool.map(compiled, jobs))
+                list(pool.map(compiled, sources))
             for header in model.glob("*.h"):
                 header.rename(folder / header.name)
             shutil.rmtree(model)
@@ -290,6 +299,27 @@ class _Builder:
             (source / name).write_text(text, encoding="utf-8")
         return source
 
+    def _precompiled(self, waves: Waves, level: tuple[str, ...]) -> list[str]:
+        """Flags by which files begin with Verilator's header as it was compiled once: reading it takes a second of each.
+
+        Where that cannot be done, and with other compilers, which do it in other ways, none.
+        """
+        if self.tools.kind != "package":
+            return []
+        header = Path(self.tools.verilator_root, "include", "verilated.h")
+        flags = [flag for flag in self._include(waves) if flag != _TRACE_MACRO.format(waves.upper())]
+
+        def make(folder: Path) -> None:
+            command = [*self.tools.compiler, *self.flags, *level, *flags, "-x", "c++-header", str(header)]
+            self._run([*command, "-o", _PRECOMPILED], "compiling Verilator's header", folder)
+
+        with suppress(BuildError, OSError):
+            # what was read is known by where it stands and when it was written
+            read = [(str(path), path.stat().st_mtime_ns) for path in (header, Path(self.tools.compiler[0]))]
+            key = self._key("header", [*read, *flags, *level])
+            return ["-include-pch", str(self.cache.entry(key, make) / _PRECOMPILED)]
+        return []
+
     def _include(self, waves: Waves) -> list[str]:
         root = Path(self.tools.verilator_root, "include")
         flags = ["-I", str(root), "-I", str(root / "vltstd"), "-DVERILATOR=1", "-DVL_TIME_CONTEXT"]
@@ -299,7 +329,7 @@ class _Builder:
             f"-DVM_TRACE={int(waves in _TRACED)}",
         ]
         flags += [f"-DVM_TRACE_{kind.upper()}={int(waves == kind)}" for kind in ("vcd", "fst", "saif")]
-        return flags + ([f"-DBACO_TRACE_{waves.upper()}"] if waves else [])
+        return flags + ([_TRACE_MACRO.format(waves.upper())] if waves else [])
 
     def _verilate(self, verilog: str, waves: Waves, top: str, folder: Path) -> list[Path]:
         source = folder / f"{TOP}.v"
@@ -320,10 +350,18 @@ class _Builder:
         self._run([*command, source.name], "Verilator", folder, root)
         return sorted(model.glob("*.cpp"))
 
-    def _compile(self, source: Path, folder: Path, flags: Sequence[str]) -> None:
-        """Compile one file of `folder` to an object there."""
+    def _compile(
+        self, source: Path, folder: Path, flags: Sequence[str], precompiled: Sequence[str] = ()
+    ) -> None:
+        """Compile one file of `folder` to an object there; if it fails with the header `precompiled`, without that."""
+        what = f"compiling {source.name}"
         command = [*self.tools.compiler, *self.flags, *flags, "-c", str(source.relative_to(folder))]
-        self._run([*command, "-o", f"{source.stem}.o"], f"compiling {source.name}", folder)
+        command += ["-o", f"{source.stem}.o"]
+        if precompiled:
+            with suppress(BuildError):
+                self._run([*command, *precompiled], what, folder)
+                return
+        self._run(command, what, folder)
 
     def _link(self, objects: Sequence[Path], folder: Path, libraries: Sequence[str] = ()) -> None:
         command = [*self.tools.compiler, *self.flags, "-o", "simulator"]

@@ -14,7 +14,7 @@ from pathlib import Path
 from baco.accel.legality.document import verilog_constants
 from baco.accel.verilog.elements import of_width
 from baco.sim.toolchain import toolchain
-from tests.sim.compiled import VERILATED, verilated_objects, verilator_folders, zig
+from tests.sim.compiled import verilated_flags, verilated_objects, verilator_folders, zig
 
 RTL = Path(__file__).parents[2] / "baco" / "accel" / "rtl"
 BENCHES = Path(__file__).parent / "benches"
@@ -86,15 +86,23 @@ def build(
         for source in sources:
             (folder / source.name).write_text(of_width(source.read_text(), 8))
         _run([*verilate, *(source.name for source in sources)], folder)
-        macros = [f"-D{name}={value}" for name, value in parameters.items()] + [
-            f"-D{name}" for name in defines
-        ]
+        macros = {**parameters, **dict.fromkeys(defines, 1)}
         # one translation unit: most of the time goes into Verilator's headers
         parts = [*sorted(folder.glob("Vdut*.cpp")), bench_cpp]
-        (folder / "all.cpp").write_text("".join(f'#include "{part}"\n' for part in parts))
+        (folder / "all.cpp").write_text(
+            "".join(f"#define {name} {value}\n" for name, value in macros.items())
+            + "".join(f'#include "{part}"\n' for part in parts)
+        )
         includes = [f"-I{path}" for path in (folder, bench_cpp.parent, *verilator_folders())]
         partial = folder / "bench.partial"
-        made = ["-O1", *VERILATED, *macros, *includes, folder / "all.cpp", *verilated_objects()]
-        zig("c++", *made, "-o", partial, "-lpthread")
+        zig(
+            "c++",
+            *verilated_flags(["-O1"]),
+            *includes,
+            folder / "all.cpp",
+            *verilated_objects(),
+            "-o",
+            partial,
+        )
         partial.replace(executable)
     return executable

@@ -49,7 +49,7 @@ def compiled(
         key.update(f"{name}\0{text}\0".encode())
     if verilated:
         key.update(repr((toolchain().key, *VERILATED)).encode())
-        flags, folders = [*VERILATED, *flags, "-lpthread"], [*folders, *verilator_folders()]
+        flags, folders = verilated_flags(flags), [*folders, *verilator_folders()]
 
     def make(target: Path) -> None:
         with tempfile.TemporaryDirectory() as scratch:
@@ -82,6 +82,22 @@ def verilated_objects() -> list[Path]:
     return [
         _kept(f"verilated/{name}-{key}.o", compile_file(name)) for name in ("verilated", "verilated_threads")
     ]
+
+
+def verilated_flags(flags: Sequence[str]) -> list[str]:
+    """Those of a program with Verilator's headers, beside some that have a level of optimisation: every file begins with the
+    largest as it was compiled once, since reading it takes a second of each."""
+    (level,) = (flag for flag in flags if flag.startswith("-O"))
+    include, more = verilator_folders()
+    header = include / "verilated.h"
+    key = repr((toolchain().key, VERILATED, level, str(header), header.stat().st_mtime_ns))
+    precompiled = _kept(
+        f"verilated/header-{hashlib.sha256(key.encode()).hexdigest()[:24]}.pch",
+        lambda target: zig(
+            "c++", *VERILATED, level, f"-I{include}", f"-I{more}", "-x", "c++-header", header, "-o", target
+        ),
+    )
+    return [*VERILATED, *flags, "-include-pch", str(precompiled), "-lpthread"]
 
 
 def verilator_folders() -> tuple[Path, Path]:

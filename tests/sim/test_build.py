@@ -3,6 +3,7 @@
 import os
 import subprocess
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,21 @@ def test_building_is_told_once_and_counted(
     rtl_simulator(verilog, toolchain())
     monkeypatch.setattr(baco.common.viewer, "in_notebook", lambda: False)
     assert capsys.readouterr().err == ""
+
+
+def test_a_header_that_was_compiled_is_no_condition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it cannot be made, or cannot be read, files read the header themselves."""
+    tools = toolchain()
+    said: list[str] = []
+    builder = baco.sim.build._Builder(tools, said.append, Cache())
+    assert len(builder._precompiled("", ("-O0",))) == 2
+    lost = replace(tools, compiler=("false",))
+    assert baco.sim.build._Builder(lost, said.append, Cache())._precompiled("", ("-O0",)) == []
+    monkeypatch.setattr(
+        baco.sim.build._Builder, "_precompiled", lambda *_: ["-include-pch", "/nowhere/verilated.pch"]
+    )
+    verilog = stub_verilog(64).replace("endmodule", f"wire unused_{uuid.uuid4().hex};\nendmodule", 1)
+    assert os.access(rtl_simulator(verilog, tools, brief=True, report=said.append), os.X_OK)
 
 
 def test_verilog_that_is_wrong(tmp_path: Path) -> None:
