@@ -16,9 +16,8 @@ from typing import Any
 import onnx.defs
 
 from baco.workloads.onnx.expansions import EXPANSIONS, FUNCTIONS
-from baco.workloads.onnx.operators import HANDLERS
+from baco.workloads.onnx.operators import OPERATORS
 from baco.workloads.onnx.reading import HARMLESS
-from baco.workloads.onnx.semantics import RULES
 from baco.workloads.onnx.views import view_rule, view_rules
 
 _HEAD = """# ONNX operators
@@ -185,8 +184,9 @@ def _row(name: str) -> tuple[str, str, str, str]:
     """(how, what is read, outputs, what is refused) of an operator."""
     how: list[str] = []
     refused: dict[str, None] = {}
-    runs = name in RULES or name in view_rules() or name in _OWN
-    if name in HANDLERS and runs:
+    operator = OPERATORS.get(name)
+    runs = name in view_rules() or name in _OWN or (operator is not None and operator.rule is not None)
+    if operator is not None and runs:
         how.append("a rule of its own")
     if name in EXPANSIONS:
         when, rule = EXPANSIONS[name]
@@ -196,10 +196,10 @@ def _row(name: str) -> tuple[str, str, str, str]:
         if when.__name__ == "_constants_behind":
             refused["computed parameters"] = None
     standard = onnx.defs.has(name)
-    by_function = name in FUNCTIONS or (standard and name not in HANDLERS and name not in EXPANSIONS)
+    by_function = name in FUNCTIONS or (standard and operator is None and name not in EXPANSIONS)
     if by_function:
         how.append("the function that defines it")
-    own: tuple[Callable[..., Any] | None, ...] = (HANDLERS.get(name), RULES.get(name), view_rule(name))
+    own: list[Callable[..., Any] | None] = [*(operator or ()), view_rule(name)]
     rules = [rule for rule in own if rule is not None]
     for rule in rules:
         refused |= dict.fromkeys(_refusals(rule, set()))
@@ -232,7 +232,7 @@ _OWN = frozenset(
 
 def operator_names() -> list[str]:
     """All operators with a rule, or a function that ONNX defines."""
-    names = set(HANDLERS) | set(EXPANSIONS)
+    names = set(OPERATORS) | set(EXPANSIONS)
     for schema in onnx.defs.get_all_schemas():
         defined: Any = schema
         if schema.domain == "" and (defined.has_function or defined.has_context_dependent_function):

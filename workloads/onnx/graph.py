@@ -14,7 +14,7 @@ from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
 from baco.workloads.onnx.judge import OnnxJudge
 from baco.workloads.onnx.load import LoadedModel, load_model
 from baco.workloads.onnx.node import OnnxNode
-from baco.workloads.onnx.operators import HANDLERS, REASONS
+from baco.workloads.onnx.operators import OPERATORS, REASONS
 from baco.workloads.onnx.quantised import whole_constant
 from baco.workloads.onnx.table import own_operators
 from baco.workloads.onnx.whole_numbers import WHOLE_OPERATORS, whole_input
@@ -41,7 +41,7 @@ def load_onnx(path: str, rest: str | None = None) -> Network:
 def network_of_model(path: str, rest: str | None, written: onnx.ModelProto | None = None) -> Network:
     """As `load_onnx`; `written`: the model itself, where the file is none of ONNX's."""
     rest, own = own_operators(path, rest)
-    model = load_model(path, rest, HANDLERS.__contains__, own, written)
+    model = load_model(path, rest, OPERATORS.__contains__, own, written)
     network = walk(model)
     nothing = not any(op.inputs for op in network.operators)  # all outputs are constants
     if nothing or (network.unsupported and not network.tasks):
@@ -80,12 +80,13 @@ def walk(model: LoadedModel) -> Network:
         imp.enter(index, node)
         if imp.fold(whole_constant):
             continue
-        handler = HANDLERS.get(node.op_type) if node.domain in DOMAINS else None
+        operator = OPERATORS.get(node.op_type) if node.domain in DOMAINS else None
         try:
-            if handler is None:
+            if operator is None:
                 known = node.domain in STANDARD_DOMAINS
                 raise UnsupportedNodeError(REASONS.get(node.op_type, "") if known else "")
-            handler(imp)
+            imp.rule = operator.rule
+            operator.handler(imp)
             imp.settle()
         except UnsupportedNodeError as error:
             imp.reject(str(error))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import onnx
@@ -55,6 +56,8 @@ class OnnxNode:
         self.node = onnx.NodeProto()
         self.name = ""
         self._attributes: dict[str, onnx.AttributeProto] = {}
+        #: What the operator at hand computes; None where that is not known, or the handler says it.
+        self.rule: Rule | None = None
         #: Why the rule at hand does not say what the node computes.
         self.obstacle = ""
         self._claimed: set[str] = set()
@@ -392,4 +395,12 @@ class OnnxNode:
         return attribute
 
 
-Handler = Callable[[OnnxNode], None]
+Handler: TypeAlias = Callable[[OnnxNode], None]
+Rule: TypeAlias = Callable[[OnnxNode], Semantics | None]
+
+
+class OnnxOperator(NamedTuple):
+    """How an operator is imported: `handler` writes it to the network, `rule` tells what it computes, where the handler asks for that."""
+
+    handler: Handler
+    rule: Rule | None = None

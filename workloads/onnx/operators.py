@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import onnx
 
 from baco.workloads.network import UnsupportedNodeError
+from baco.workloads.onnx import semantics as means
 from baco.workloads.onnx.fold import RANDOM
-from baco.workloads.onnx.node import Handler, OnnxNode
+from baco.workloads.onnx.node import Handler, OnnxNode, OnnxOperator, Rule
 from baco.workloads.onnx.quantised import clip, dequantize, quantize
-from baco.workloads.onnx.semantics import PLAIN_OPERATORS, cast, meaning, skip_norm
+from baco.workloads.onnx.semantics import cast, meaning, skip_norm
 from baco.workloads.onnx.tensor_operators import (
     attention,
     average_pool,
@@ -190,134 +192,151 @@ REASONS: dict[str, str] = {
     "ImageDecoder": "it reads compressed pictures",
 }
 
-HANDLERS: dict[str, Handler] = {
-    **WHOLE_OPERATORS,
-    **dict.fromkeys(
-        (*PLAIN_OPERATORS, "Not", "IsNaN", "IsInf", "BitwiseNot", "Trilu"),
-        partial(_unary, kind="elementwise"),
-    ),
-    "Conv": conv,
-    "ConvTranspose": conv_transpose,
-    "Gemm": gemm,
-    "MatMul": matmul,
-    "Einsum": einsum,
-    "Attention": attention,
-    "Add": partial(_binary, kind="add"),
-    "Sub": partial(_binary, kind="sub"),
-    "Mul": partial(_binary, kind="mul"),
-    "Div": partial(_binary, kind="div"),
-    "Clip": _clip,
-    "Relu": partial(_unary, kind="relu"),
-    "MaxPool": max_pool,
-    "AveragePool": average_pool,
-    "LpPool": norm_pool,
-    "BatchNormalization": partial(_norm, kind="batchnorm"),
-    "LayerNormalization": partial(_norm, kind="layernorm"),
-    "RMSNormalization": partial(_norm, kind="rmsnorm"),
-    "SimplifiedLayerNormalization": partial(_norm, kind="rmsnorm"),
-    "SkipLayerNormalization": partial(_skip_norm, kind="layernorm"),
-    "SkipSimplifiedLayerNormalization": partial(_skip_norm, kind="rmsnorm"),
-    "GroupNormalization": partial(_norm, kind="groupnorm"),
-    "InstanceNormalization": partial(_norm, kind="instancenorm"),
-    "LpNormalization": partial(_unary, kind="rmsnorm"),
-    "MeanVarianceNormalization": partial(_unary, kind="instancenorm"),
-    "LRN": partial(_unary, kind="lrn"),
-    "QuantizeLinear": quantize,
-    "DequantizeLinear": dequantize,
-    "Shape": _shape_of,
-    "Size": _shape_of,
-    "Concat": _concat,
-    "Gather": _gather,
-    "Pad": partial(_shaped, kind="pad"),
-    "RotaryEmbedding": partial(_unary, kind="rope"),
-    "Where": partial(_shaped, kind="where"),
-    "TopK": _top_k,
+
+def _host(handler: Callable[..., None], kind: str, *unknown: str, **rules: Rule) -> dict[str, OnnxOperator]:
+    """Operators of one kind by name, with what they compute; the `unknown` ones can be explored, not run."""
+    imported = partial(handler, kind=kind)
+    return {name: OnnxOperator(imported, rules.get(name)) for name in (*unknown, *rules)}
+
+
+def _only(handler: Handler, *names: str) -> dict[str, OnnxOperator]:
+    """Operators whose handler says what they compute, too."""
+    return dict.fromkeys(names, OnnxOperator(handler))
+
+
+_PLAIN: dict[str, Rule] = {
+    name: partial(means.fixed, name=function) for name, function in means.PLAIN_OPERATORS.items()
 }
-HANDLERS |= {"Identity": _same, "Dropout": _dropout, "Cast": _cast, "CastLike": _cast}
-HANDLERS |= dict.fromkeys(
-    (
-        "Reshape",
-        "Flatten",
-        "Squeeze",
-        "Unsqueeze",
-        "Transpose",
-        "Slice",
-        "Split",
-        "Expand",
-        "Tile",
-        "DepthToSpace",
-        "SpaceToDepth",
+#: What each operator becomes, by name.
+OPERATORS: dict[str, OnnxOperator] = {
+    **{name: OnnxOperator(handler) for name, handler in WHOLE_OPERATORS.items()},
+    **_host(_unary, "elementwise", "BitwiseNot", "Trilu", **_PLAIN),
+    **_host(
+        _unary,
+        "elementwise",
+        Not=means.negation,
+        IsNaN=partial(means.fixed, name="isnan"),
+        IsInf=means.is_infinite,
     ),
-    _view,
-)
-HANDLERS |= dict.fromkeys(("GlobalAveragePool",), partial(_shaped, kind="avgpool"))
-HANDLERS |= dict.fromkeys(("Softmax", "LogSoftmax"), partial(_unary, kind="softmax"))
-HANDLERS |= dict.fromkeys(("Gelu", "FastGelu", "BiasGelu", "QuickGelu"), partial(_unary, kind="gelu"))
-HANDLERS |= dict.fromkeys(("Swish",), partial(_unary, kind="silu"))
-HANDLERS |= dict.fromkeys(("Sigmoid",), partial(_unary, kind="sigmoid"))
-HANDLERS |= dict.fromkeys(("Tanh",), partial(_unary, kind="tanh"))
-HANDLERS |= dict.fromkeys(
-    (
-        "LeakyRelu",
-        "PRelu",
-        "Elu",
-        "Selu",
-        "Celu",
-        "ThresholdedRelu",
-        "Softplus",
-        "Softsign",
-        "HardSigmoid",
-        "HardSwish",
-        "Mish",
+    "Conv": OnnxOperator(conv),
+    "ConvTranspose": OnnxOperator(conv_transpose),
+    "Gemm": OnnxOperator(gemm),
+    "MatMul": OnnxOperator(matmul),
+    "Einsum": OnnxOperator(einsum),
+    "Attention": OnnxOperator(attention),
+    **_host(_binary, "add", Add=partial(means.binary, name="add")),
+    **_host(_binary, "sub", Sub=partial(means.binary, name="sub")),
+    **_host(_binary, "mul", Mul=partial(means.binary, name="mul")),
+    **_host(_binary, "div", Div=means.divide),
+    "Clip": OnnxOperator(_clip, means.clip),
+    "MaxPool": OnnxOperator(max_pool),
+    "AveragePool": OnnxOperator(average_pool),
+    "LpPool": OnnxOperator(norm_pool),
+    **_host(_norm, "batchnorm", BatchNormalization=means.batchnorm),
+    **_host(_norm, "layernorm", LayerNormalization=partial(means.layernorm, function="layernorm")),
+    **_host(
+        _norm,
+        "rmsnorm",
+        RMSNormalization=partial(means.layernorm, function="rmsnorm"),
+        SimplifiedLayerNormalization=partial(means.layernorm, function="rmsnorm"),
+    ),
+    **_host(_norm, "groupnorm", GroupNormalization=means.groupnorm),
+    **_host(_norm, "instancenorm", InstanceNormalization=partial(means.groupnorm, per_channel=True)),
+    **_host(_skip_norm, "layernorm", "SkipLayerNormalization"),
+    **_host(_skip_norm, "rmsnorm", "SkipSimplifiedLayerNormalization"),
+    **_host(_unary, "rmsnorm", "LpNormalization"),
+    **_host(_unary, "instancenorm", "MeanVarianceNormalization"),
+    **_host(_unary, "lrn", "LRN"),
+    "QuantizeLinear": OnnxOperator(quantize),
+    "DequantizeLinear": OnnxOperator(dequantize),
+    **_only(_shape_of, "Shape", "Size"),
+    "Concat": OnnxOperator(_concat, means.concat),
+    "Gather": OnnxOperator(_gather, means.embedding),
+    **_host(_shaped, "pad", Pad=means.pad),
+    **_host(_unary, "rope", "RotaryEmbedding"),
+    **_host(_shaped, "where", Where=means.where),
+    "TopK": OnnxOperator(_top_k),
+    "Identity": OnnxOperator(_same),
+    "Dropout": OnnxOperator(_dropout),
+    **_only(_cast, "Cast", "CastLike"),
+    **_only(_view, "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Split"),
+    **_only(_view, "Expand", "Tile", "DepthToSpace", "SpaceToDepth"),
+    **_host(_shaped, "avgpool", GlobalAveragePool=partial(means.over_pixels, name="mean")),
+    **_host(_unary, "softmax", Softmax=means.softmax, LogSoftmax=partial(means.softmax, logarithm=True)),
+    **_host(
+        _unary,
+        "gelu",
+        "BiasGelu",
+        Gelu=means.gelu,
+        FastGelu=means.fast_gelu,
+        QuickGelu=partial(means.unary, name="gelu_quick", alpha=1.702),
+    ),
+    **_host(_unary, "silu", Swish=partial(means.unary, name="silu", alpha=1.0)),
+    **_host(_unary, "relu", Relu=_PLAIN["Relu"]),
+    **_host(_unary, "sigmoid", Sigmoid=_PLAIN["Sigmoid"]),
+    **_host(_unary, "tanh", Tanh=_PLAIN["Tanh"]),
+    **_host(
+        _unary,
+        "activation",
         "Hardmax",
-        "Shrink",
+        LeakyRelu=partial(means.unary, name="leaky_relu", alpha=0.01),
+        PRelu=means.prelu,
+        Elu=partial(means.unary, name="elu", alpha=1.0),
+        Selu=partial(means.unary, name="elu", alpha=1.6732632423543772, gamma=1.0507009873554805),
+        Celu=means.celu,
+        ThresholdedRelu=means.thresholded,
+        Softplus=partial(means.fixed, name="softplus"),
+        Softsign=partial(means.fixed, name="softsign"),
+        HardSigmoid=partial(means.unary, name="hard_sigmoid", alpha=0.2, beta=0.5),
+        HardSwish=partial(means.fixed, name="hard_swish"),
+        Mish=_PLAIN["Mish"],
+        Shrink=partial(means.unary, name="shrink", lambd=0.5, bias=0.0),
     ),
-    partial(_unary, kind="activation"),
-)
-HANDLERS |= dict.fromkeys(
-    (
-        "Pow",
-        "Mod",
-        "Max",
-        "Min",
-        "Mean",
-        "Sum",
-        "And",
-        "Or",
-        "Xor",
-        "Equal",
-        "Greater",
-        "GreaterOrEqual",
-        "Less",
-        "LessOrEqual",
-        "BitShift",
-        "BitwiseAnd",
-        "BitwiseOr",
-        "BitwiseXor",
+    **_host(_shaped, "elementwise", "Mean", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor"),
+    **_host(
+        _shaped,
+        "elementwise",
+        Pow=partial(means.binary, name="pow"),
+        Mod=means.modulo,
+        Max=partial(means.binary, name="maximum"),
+        Min=partial(means.binary, name="minimum"),
+        Sum=partial(means.binary, name="add"),
+        And=partial(means.binary, name="and"),
+        Or=partial(means.binary, name="or"),
+        Xor=partial(means.binary, name="xor"),
+        Equal=partial(means.binary, name="equal"),
+        Greater=partial(means.binary, name="greater"),
+        GreaterOrEqual=partial(means.binary, name="greater_equal"),
+        Less=partial(means.binary, name="less"),
+        LessOrEqual=partial(means.binary, name="less_equal"),
     ),
-    partial(_shaped, kind="elementwise"),
-)
-HANDLERS |= dict.fromkeys(
-    (
-        "ReduceMean",
-        "ReduceSum",
-        "ReduceMax",
-        "ReduceMin",
-        "ReduceProd",
-        "ReduceL1",
-        "ReduceL2",
-        "ReduceLogSum",
-        "ReduceLogSumExp",
-        "ReduceSumSquare",
-        "GlobalMaxPool",
-        "GlobalLpPool",
+    **_host(_shaped, "reduce", "ReduceProd", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"),
+    **_host(
+        _shaped,
+        "reduce",
+        ReduceMean=partial(means.reduce, name="mean"),
+        ReduceSum=partial(means.reduce, name="sum"),
+        ReduceMax=partial(means.reduce, name="max"),
+        ReduceMin=partial(means.reduce, name="min"),
+        ReduceL1=partial(means.norm, p=1),
+        ReduceL2=partial(means.norm, p=2),
+        GlobalMaxPool=partial(means.over_pixels, name="max"),
+        GlobalLpPool=means.norm,
     ),
-    partial(_shaped, kind="reduce"),
-)
-HANDLERS |= dict.fromkeys(("ArgMax", "ArgMin"), partial(_shaped, kind="argmax"))
-HANDLERS |= dict.fromkeys(("CumSum",), partial(_unary, kind="cumsum"))
-HANDLERS |= dict.fromkeys(("Resize", "Upsample"), partial(_shaped, kind="upsample"))
-HANDLERS |= dict.fromkeys(
-    ("GatherElements", "GatherND", "ScatterElements", "ScatterND", "Scatter", "OneHot", "ReverseSequence"),
-    partial(_shaped, kind="gather"),
-)
+    **_host(
+        _shaped,
+        "argmax",
+        ArgMax=partial(means.argmax, smallest=False),
+        ArgMin=partial(means.argmax, smallest=True),
+    ),
+    **_host(_unary, "cumsum", "CumSum"),
+    **_host(_shaped, "upsample", Resize=means.resize, Upsample=means.resize),
+    **_host(_shaped, "gather", "GatherND", "ScatterND", "Scatter", "ReverseSequence"),
+    **_host(
+        _shaped,
+        "gather",
+        GatherElements=means.take,
+        ScatterElements=means.scatter,
+        OneHot=means.one_hot,
+    ),
+}

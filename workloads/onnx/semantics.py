@@ -1,13 +1,11 @@
 """What ONNX operators compute, as far as networks can be run: `baco.workloads.semantics` from the node at hand.
 
-An operator without an entry here, or with attributes that are not covered, can be explored but not run.
+An operator without a rule of these, or with attributes that are not covered, can be explored but not run.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,17 +32,14 @@ REAL = frozenset(
 #: Operators of one input that are a function of each element, without attributes, by the function.
 PLAIN_OPERATORS = {name.capitalize(): name for name in PLAIN_FUNCTIONS if onnx.defs.has(name.capitalize())}
 
-Rule = Callable[[OnnxNode], Semantics | None]
-
 
 def meaning(imp: OnnxNode) -> Semantics | None:
     """The semantics of the node, None if they are not known."""
-    rule = RULES.get(imp.node.op_type)
-    if rule is None:
+    if imp.rule is None:
         return None
     imp.forget()  # what the handler read was for costs
     try:
-        return rule(imp)
+        return imp.rule(imp)
     except (ValueError, TypeError, IndexError, KeyError, ZeroDivisionError, OverflowError):
         return None  # damaged attributes
     except (InputError, UnsupportedNodeError):
@@ -72,7 +67,7 @@ def _optional(imp: OnnxNode, index: int, fill: Fill) -> Parameter | None:
 # Pointwise
 
 
-def _unary(imp: OnnxNode, name: str, **defaults: float) -> Semantics:
+def unary(imp: OnnxNode, name: str, **defaults: float) -> Semantics:
     """`defaults`: attributes under their names in ONNX, with `our_name=...` given by `_NUMBERS`."""
     numbers = {_NUMBERS.get(key, key): imp.number(key, value) for key, value in defaults.items()}
     return Semantics("unary", (imp.tensor(0),), {"name": name, "numbers": numbers})
@@ -81,26 +76,30 @@ def _unary(imp: OnnxNode, name: str, **defaults: float) -> Semantics:
 _NUMBERS = {"lambd": "limit", "gamma": "scale"}
 
 
-def _fixed(imp: OnnxNode, name: str, **numbers: float) -> Semantics:
+def fixed(imp: OnnxNode, name: str, **numbers: float) -> Semantics:
     return Semantics("unary", (imp.tensor(0),), {"name": name, "numbers": numbers})
 
 
-def _celu(imp: OnnxNode) -> Semantics:
+def thresholded(imp: OnnxNode) -> Semantics:
+    return fixed(imp, "threshold", limit=imp.number("alpha", 1.0))
+
+
+def celu(imp: OnnxNode) -> Semantics:
     alpha = imp.number("alpha", 1.0)
-    return _fixed(imp, "elu", alpha=alpha, rate=1 / alpha)
+    return fixed(imp, "elu", alpha=alpha, rate=1 / alpha)
 
 
-def _gelu(imp: OnnxNode) -> Semantics | None:
+def gelu(imp: OnnxNode) -> Semantics | None:
     if len([name for name in imp.node.input if name]) > 1:
         return None  # onnxruntime's forms with a bias
-    return _fixed(imp, "gelu_tanh" if imp.text("approximate", "none") == "tanh" else "gelu")
+    return fixed(imp, "gelu_tanh" if imp.text("approximate", "none") == "tanh" else "gelu")
 
 
-def _fast_gelu(imp: OnnxNode) -> Semantics | None:
-    return None if imp.has(1) else _fixed(imp, "gelu_tanh")
+def fast_gelu(imp: OnnxNode) -> Semantics | None:
+    return None if imp.has(1) else fixed(imp, "gelu_tanh")
 
 
-def _clip(imp: OnnxNode) -> Semantics | None:
+def clip(imp: OnnxNode) -> Semantics | None:
     limits = {}
     for index, key, name in ((1, "min", "low"), (2, "max", "high")):
         if imp.has(index):
@@ -110,10 +109,10 @@ def _clip(imp: OnnxNode) -> Semantics | None:
             limits[name] = float(value.reshape(-1)[0])
         else:
             limits[name] = imp.number(key, -math.inf if key == "min" else math.inf)
-    return _fixed(imp, "clip", **limits)
+    return fixed(imp, "clip", **limits)
 
 
-def _binary(imp: OnnxNode, name: str) -> Semantics | None:
+def binary(imp: OnnxNode, name: str) -> Semantics | None:
     if len([n for n in imp.node.input if n]) != 2:
         return None
     return Semantics("binary", (operand(imp, 0), second_operand(imp)), {"name": name})
@@ -136,7 +135,7 @@ def second_operand(imp: OnnxNode) -> Tensor | Parameter:
     return x.viewed(shape, Reshape(shape))
 
 
-def _prelu(imp: OnnxNode) -> Semantics:
+def prelu(imp: OnnxNode) -> Semantics:
     """Before opset 7 the slopes were those of channels."""
     x, slope = imp.tensor(0), operand(imp, 1)
     if imp.version < 7 and math.prod(slope.shape) > 1:
@@ -145,12 +144,12 @@ def _prelu(imp: OnnxNode) -> Semantics:
     return Semantics("binary", (x, slope), {"name": "prelu"})
 
 
-def _divide(imp: OnnxNode) -> Semantics | None:
-    return _binary(imp, "truncated_divide" if imp.kind(0) in WHOLE else "div")
+def divide(imp: OnnxNode) -> Semantics | None:
+    return binary(imp, "truncated_divide" if imp.kind(0) in WHOLE else "div")
 
 
-def _modulo(imp: OnnxNode) -> Semantics | None:
-    return _binary(imp, "fmod" if imp.integer("fmod", 0) else "mod")
+def modulo(imp: OnnxNode) -> Semantics | None:
+    return binary(imp, "fmod" if imp.integer("fmod", 0) else "mod")
 
 
 def _identity(imp: OnnxNode) -> Semantics:
@@ -166,7 +165,7 @@ def cast(imp: OnnxNode, to: int) -> Semantics | None:
     if to == onnx.TensorProto.BOOL and source != onnx.TensorProto.BOOL:
         return Semantics("binary", (imp.tensor(0), constant("0", 0.0)), {"name": "not_equal"})
     if to in WHOLE and source not in WHOLE and source != onnx.TensorProto.BOOL:
-        return _fixed(imp, "trunc")
+        return fixed(imp, "trunc")
     if to in WHOLE | REAL or to == onnx.TensorProto.BOOL:
         return None
     kinds = onnx.TensorProto.DataType
@@ -176,13 +175,13 @@ def cast(imp: OnnxNode, to: int) -> Semantics | None:
 # Normalisation and softmax
 
 
-def _batchnorm(imp: OnnxNode) -> Semantics:
+def batchnorm(imp: OnnxNode) -> Semantics:
     fills: tuple[Fill, ...] = ("scale", "shift", "shift", "scale")
     parts = [parameter(imp, 1 + i, fill) for i, fill in enumerate(fills)]
     return Semantics("batchnorm", (imp.tensor(0), *parts), {"eps": imp.number("epsilon", 1e-5)})
 
 
-def _layernorm(imp: OnnxNode, function: str) -> Semantics:
+def layernorm(imp: OnnxNode, function: str) -> Semantics:
     rank = len(imp.shape(0))
     axes = rank - imp.integer("axis", -1) % rank
     attributes = {"axes": axes, "eps": imp.number("epsilon", 1e-5)}
@@ -205,7 +204,7 @@ def skip_norm(imp: OnnxNode, x: Tensor, function: str) -> Semantics | None:
         return None
 
 
-def _groupnorm(imp: OnnxNode, per_channel: bool = False) -> Semantics | None:
+def groupnorm(imp: OnnxNode, per_channel: bool = False) -> Semantics | None:
     channels = imp.shape(0)[1]
     groups = channels if per_channel else imp.integer("num_groups", 0)
     parts = (parameter(imp, 1, "scale"), parameter(imp, 2, "shift"))
@@ -215,7 +214,7 @@ def _groupnorm(imp: OnnxNode, per_channel: bool = False) -> Semantics | None:
     return Semantics("groupnorm", (imp.tensor(0), *parts), attributes)
 
 
-def _softmax(imp: OnnxNode, logarithm: bool = False) -> Semantics | None:
+def softmax(imp: OnnxNode, logarithm: bool = False) -> Semantics | None:
     rank = len(imp.shape(0))
     old = imp.version < 13
     axis = imp.integer("axis", 1 if old else -1) % rank
@@ -227,7 +226,7 @@ def _softmax(imp: OnnxNode, logarithm: bool = False) -> Semantics | None:
 # Pooling, reductions, resizing
 
 
-def _reduce(imp: OnnxNode, name: str) -> Semantics | None:
+def reduce(imp: OnnxNode, name: str) -> Semantics | None:
     rank = len(imp.shape(0))
     axes: tuple[int, ...] | None = imp.integers("axes")
     stays = imp.integer("noop_with_empty_axes", 0)
@@ -248,12 +247,12 @@ def _reduce(imp: OnnxNode, name: str) -> Semantics | None:
     return Semantics("reduce", (imp.tensor(0),), attributes)
 
 
-def _norm(imp: OnnxNode, p: int | None = None) -> Semantics | None:
+def norm(imp: OnnxNode, p: int | None = None) -> Semantics | None:
     """ReduceL1, ReduceL2; over all pixels with `p` from the node."""
     if p is not None:
-        reduced = _reduce(imp, "norm")
+        reduced = reduce(imp, "norm")
     else:
-        reduced, p = _global(imp, "norm"), imp.integer("p", 2)
+        reduced, p = over_pixels(imp, "norm"), imp.integer("p", 2)
     if reduced is None or reduced.function != "reduce":
         return (
             None if reduced is None else Semantics("unary", reduced.operands, {"name": "abs", "numbers": {}})
@@ -261,23 +260,23 @@ def _norm(imp: OnnxNode, p: int | None = None) -> Semantics | None:
     return Semantics("reduce", reduced.operands, {**reduced.attributes, "p": p})
 
 
-def _global(imp: OnnxNode, name: str) -> Semantics:
+def over_pixels(imp: OnnxNode, name: str) -> Semantics:
     axes = tuple(range(2, len(imp.shape(0))))
     return Semantics("reduce", (imp.tensor(0),), {"name": name, "axes": axes, "keepdims": True})
 
 
-def _is_infinite(imp: OnnxNode) -> Semantics:
+def is_infinite(imp: OnnxNode) -> Semantics:
     ends = {"low": imp.integer("detect_negative", 1), "high": imp.integer("detect_positive", 1)}
-    return _fixed(imp, "isinf", **{name: float(wanted) for name, wanted in ends.items()})
+    return fixed(imp, "isinf", **{name: float(wanted) for name, wanted in ends.items()})
 
 
-def _take(imp: OnnxNode) -> Semantics:
+def take(imp: OnnxNode) -> Semantics:
     return Semantics(
         "take", (operand(imp, 0), operand(imp, 1)), {"axis": imp.integer("axis", 0) % len(imp.shape(0))}
     )
 
 
-def _one_hot(imp: OnnxNode) -> Semantics | None:
+def one_hot(imp: OnnxNode) -> Semantics | None:
     depth, values = imp.value(1), imp.value(2)
     if depth is None or values is None:
         return None
@@ -287,7 +286,7 @@ def _one_hot(imp: OnnxNode) -> Semantics | None:
     return Semantics("onehot", (imp.tensor(0),), attributes)
 
 
-def _scatter(imp: OnnxNode) -> Semantics | None:
+def scatter(imp: OnnxNode) -> Semantics | None:
     """At computed positions of a vector of zeros."""
     data = parameter(imp, 0).value() if imp.constant(0) is not None and len(imp.shape(0)) == 1 else None
     if data is None or data.any() or imp.text("reduction", "none") != "none":
@@ -297,7 +296,7 @@ def _scatter(imp: OnnxNode) -> Semantics | None:
     return Semantics("unpool", (operand(imp, 2), operand(imp, 1)))
 
 
-def _argmax(imp: OnnxNode, smallest: bool) -> Semantics:
+def argmax(imp: OnnxNode, smallest: bool) -> Semantics:
     attributes = {
         "axis": imp.integer("axis", 0) % len(imp.shape(0)),
         "keepdims": bool(imp.integer("keepdims", 1)),
@@ -307,7 +306,7 @@ def _argmax(imp: OnnxNode, smallest: bool) -> Semantics:
     return Semantics("argmax", (imp.tensor(0),), attributes)
 
 
-def _resize(imp: OnnxNode) -> Semantics | None:
+def resize(imp: OnnxNode) -> Semantics | None:
     old = imp.node.op_type == "Upsample" or imp.version < 11
     mode = imp.text("mode", "nearest")
     if mode not in ("nearest", "linear") or imp.integer("antialias", 0) or imp.integer("exclude_outside", 0):
@@ -336,13 +335,13 @@ def _resize(imp: OnnxNode) -> Semantics | None:
 # Data movement
 
 
-def _concat(imp: OnnxNode) -> Semantics:
+def concat(imp: OnnxNode) -> Semantics:
     operands: list[Operand] = [operand(imp, i) for i in range(len(imp.node.input))]
     axis = imp.integer("axis", 1) % len(imp.output_shape())
     return Semantics("concat", tuple(operands), {"axis": axis})
 
 
-def _embedding(imp: OnnxNode) -> Semantics | None:
+def embedding(imp: OnnxNode) -> Semantics | None:
     """Rows of a constant table; else slices, of a constant or not, at computed positions."""
     axis = imp.integer("axis", 0) % len(imp.shape(0))
     if imp.constant(0) is None or axis != 0 or len(imp.shape(0)) != 2:
@@ -350,7 +349,7 @@ def _embedding(imp: OnnxNode) -> Semantics | None:
     return Semantics("embedding", (imp.tensor(1), parameter(imp, 0)))
 
 
-def _pad(imp: OnnxNode) -> Semantics | None:
+def pad(imp: OnnxNode) -> Semantics | None:
     rank = len(imp.shape(0))
     pads: Any = imp.integers("pads")
     if imp.has(1):
@@ -370,78 +369,9 @@ def _pad(imp: OnnxNode) -> Semantics | None:
     return Semantics("pad", (imp.tensor(0),), attributes)
 
 
-def _not(imp: OnnxNode) -> Semantics:
+def negation(imp: OnnxNode) -> Semantics:
     return Semantics("binary", (imp.tensor(0), constant("false", 0.0)), {"name": "equal"})
 
 
-def _where(imp: OnnxNode) -> Semantics:
+def where(imp: OnnxNode) -> Semantics:
     return Semantics("where", tuple(operand(imp, i) for i in range(3)))
-
-
-RULES: dict[str, Rule] = {
-    **{name: partial(_fixed, name=function) for name, function in PLAIN_OPERATORS.items()},
-    "Clip": _clip,
-    "Gelu": _gelu,
-    "FastGelu": _fast_gelu,
-    "QuickGelu": partial(_unary, name="gelu_quick", alpha=1.702),
-    "Swish": partial(_unary, name="silu", alpha=1.0),
-    "LeakyRelu": partial(_unary, name="leaky_relu", alpha=0.01),
-    "PRelu": _prelu,
-    "Elu": partial(_unary, name="elu", alpha=1.0),
-    "Selu": partial(_unary, name="elu", alpha=1.6732632423543772, gamma=1.0507009873554805),
-    "Celu": _celu,
-    "ThresholdedRelu": lambda imp: _fixed(imp, "threshold", limit=imp.number("alpha", 1.0)),
-    "Softplus": partial(_fixed, name="softplus"),
-    "Softsign": partial(_fixed, name="softsign"),
-    "HardSigmoid": partial(_unary, name="hard_sigmoid", alpha=0.2, beta=0.5),
-    "HardSwish": partial(_fixed, name="hard_swish"),
-    "Shrink": partial(_unary, name="shrink", lambd=0.5, bias=0.0),
-    "Add": partial(_binary, name="add"),
-    "Sub": partial(_binary, name="sub"),
-    "Mul": partial(_binary, name="mul"),
-    "Div": _divide,
-    "Pow": partial(_binary, name="pow"),
-    "Mod": _modulo,
-    "Max": partial(_binary, name="maximum"),
-    "Min": partial(_binary, name="minimum"),
-    "Sum": partial(_binary, name="add"),
-    "And": partial(_binary, name="and"),
-    "Or": partial(_binary, name="or"),
-    "Xor": partial(_binary, name="xor"),
-    "Equal": partial(_binary, name="equal"),
-    "Greater": partial(_binary, name="greater"),
-    "GreaterOrEqual": partial(_binary, name="greater_equal"),
-    "Less": partial(_binary, name="less"),
-    "LessOrEqual": partial(_binary, name="less_equal"),
-    "BatchNormalization": _batchnorm,
-    "LayerNormalization": partial(_layernorm, function="layernorm"),
-    "RMSNormalization": partial(_layernorm, function="rmsnorm"),
-    "SimplifiedLayerNormalization": partial(_layernorm, function="rmsnorm"),
-    "GroupNormalization": _groupnorm,
-    "InstanceNormalization": partial(_groupnorm, per_channel=True),
-    "Softmax": _softmax,
-    "LogSoftmax": partial(_softmax, logarithm=True),
-    "ReduceL1": partial(_norm, p=1),
-    "ReduceL2": partial(_norm, p=2),
-    "GlobalLpPool": _norm,
-    "IsNaN": partial(_fixed, name="isnan"),
-    "IsInf": _is_infinite,
-    "GatherElements": _take,
-    "OneHot": _one_hot,
-    "ScatterElements": _scatter,
-    "ReduceMean": partial(_reduce, name="mean"),
-    "ReduceSum": partial(_reduce, name="sum"),
-    "ReduceMax": partial(_reduce, name="max"),
-    "ReduceMin": partial(_reduce, name="min"),
-    "GlobalAveragePool": partial(_global, name="mean"),
-    "GlobalMaxPool": partial(_global, name="max"),
-    "ArgMax": partial(_argmax, smallest=False),
-    "ArgMin": partial(_argmax, smallest=True),
-    "Resize": _resize,
-    "Upsample": _resize,
-    "Concat": _concat,
-    "Gather": _embedding,
-    "Not": _not,
-    "Pad": _pad,
-    "Where": _where,
-}

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 import baco
 from baco.common.errors import InputError
 from baco.compiler.network.agreement import compare_tensors
-from baco.workloads.onnx.semantics import RULES
+from baco.workloads.onnx.operators import OPERATORS
 from baco.workloads.semantics import Semantics
 
 RANDOM = np.random.default_rng(7)
@@ -120,7 +120,7 @@ def test_a_mistake_of_the_import_is_no_right_result(tmp_path, monkeypatch):
         imp.number("alpha", 1.0)
         return Semantics("unary", (imp.tensor(0),), wrong)
 
-    monkeypatch.setitem(RULES, "Elu", careless)
+    monkeypatch.setitem(OPERATORS, "Elu", OPERATORS["Elu"]._replace(rule=careless))
     run = baco.run(path, inputs={"x": x})
     assert not run.right
     assert "output 'y' is not the model's even in floating point" in run.wrong[0]

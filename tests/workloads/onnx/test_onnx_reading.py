@@ -20,7 +20,7 @@ from baco.workloads.onnx.expansions import EXPANSIONS, FUNCTIONS
 from baco.workloads.onnx.graph import DOMAINS, walk
 from baco.workloads.onnx.load import load_model
 from baco.workloads.onnx.node import OnnxNode
-from baco.workloads.onnx.operators import HANDLERS
+from baco.workloads.onnx.operators import OPERATORS
 from baco.workloads.onnx.reading import HARMLESS
 from baco.workloads.views import Unknown
 
@@ -35,7 +35,7 @@ def cases():
 
 def _network(case, path):
     path.write_bytes(case.model.SerializeToString())
-    return runnable(walk(load_model(str(path), None, HANDLERS.__contains__)), Parameters(str(path)))
+    return runnable(walk(load_model(str(path), None, OPERATORS.__contains__)), Parameters(str(path)))
 
 
 def _number(value):
@@ -94,7 +94,7 @@ def _first_cases(cases):
     for case in cases:
         nodes = case.model.graph.node
         operator = nodes[0].op_type
-        known = operator in HANDLERS or operator in EXPANSIONS or operator in FUNCTIONS
+        known = operator in OPERATORS or operator in EXPANSIONS or operator in FUNCTIONS
         if len(nodes) != 1 or not known or nodes[0].domain not in DOMAINS or operator in found:
             continue
         version = next((e.version for e in case.model.opset_import if e.domain == ""), 0)
@@ -159,12 +159,12 @@ def _refusal(path, operator, name, value):
         return node is not None
 
     try:
-        model = load_model(str(path), None, HANDLERS.__contains__)
+        model = load_model(str(path), None, OPERATORS.__contains__)
         if not plant(model.graph):
             proto = onnx.load(path)
             plant(proto.graph)
             onnx.save(proto, path)
-            model = load_model(str(path), None, HANDLERS.__contains__)
+            model = load_model(str(path), None, OPERATORS.__contains__)
         needed(walk(model))
     except BacoError as error:
         return str(error)
@@ -253,7 +253,7 @@ def test_what_is_not_followed_is_refused_by_name(tmp_path, nodes, outputs, words
     made += [helper.make_node(op, ins, outs, **attributes) for op, ins, outs, attributes in nodes]
     path = _model(tmp_path / "m.onnx", made, outputs, x=FLOATS)
     with pytest.raises(BacoError, match=words):
-        needed(walk(load_model(path, None, HANDLERS.__contains__)))
+        needed(walk(load_model(path, None, OPERATORS.__contains__)))
 
 
 def test_an_output_that_does_not_depend_on_the_inputs_is_what_it_is(tmp_path):
@@ -287,7 +287,7 @@ def test_an_output_that_nothing_gives_is_refused_by_name(tmp_path):
     path = str(tmp_path / "m.onnx")
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
     with pytest.raises(BacoError, match=r"SkipLayerNormalization: its output 1 \('mean'\) is not supported"):
-        needed(walk(load_model(path, None, HANDLERS.__contains__)))
+        needed(walk(load_model(path, None, OPERATORS.__contains__)))
 
 
 def test_a_reason_does_not_keep_a_network_from_being_explored(tmp_path):
@@ -297,7 +297,7 @@ def test_a_reason_does_not_keep_a_network_from_being_explored(tmp_path):
         helper.make_node("MatMul", ["z", "w"], ["out"]),
     ]
     network = walk(
-        load_model(_model(tmp_path / "m.onnx", nodes, ["out"], x=FLOATS), None, HANDLERS.__contains__)
+        load_model(_model(tmp_path / "m.onnx", nodes, ["out"], x=FLOATS), None, OPERATORS.__contains__)
     )
     assert [task.count for task in network.tasks] == [2]
     assert not any(isinstance(step, Unknown) for tensor in network.inputs for step in tensor.steps)
