@@ -19,8 +19,8 @@ from baco.common.errors import InputError, Location
 from baco.workloads.network import Network, Tensor, UnsupportedNodeError
 from baco.workloads.torch.judge import TorchJudge
 from baco.workloads.torch.load import export, export_module, quiet
-from baco.workloads.torch.node import FixedTensor, Handler, Root, TorchNode, node_shapes
-from baco.workloads.torch.operators import HANDLERS, elementwise, reduction, shape_only, view
+from baco.workloads.torch.node import FixedTensor, Root, TorchNode, TorchOperator, node_shapes
+from baco.workloads.torch.operators import OPERATORS, POINTWISE, elementwise, reduction, shape_only, view
 from baco.workloads.torch.quantised import keep_whole_numbers
 
 
@@ -149,23 +149,23 @@ def _base_name(target: object) -> str:
     return name[:-1] if name.endswith("_") and not name.endswith("__") else name
 
 
-def _handler(target: object) -> Handler | None:
+def _imported(target: object) -> TorchOperator | None:
     """From the table, else by what PyTorch says about the operator: a view, pointwise, a reduction."""
     if not isinstance(target, torch._ops.OpOverload):
         return None
     if target.namespace not in ("aten", "prims", "quantized_decomposed"):
         return None
-    name = _base_name(target)
-    if name in HANDLERS:
-        return HANDLERS[name]
+    known = OPERATORS.get(_base_name(target))
+    if known is not None:
+        return known
     returned = [value.alias_info for value in target._schema.returns]
     if returned and returned[0] is not None and not returned[0].is_write:
-        return view
+        return TorchOperator(view)
     if torch.Tag.pointwise in target.tags:
-        return elementwise
+        return TorchOperator(elementwise, POINTWISE.get(_base_name(target)))
     # Older versions of PyTorch have no tag for reductions.
     tag = getattr(torch.Tag, "reduction", None)
-    return reduction if tag is not None and tag in target.tags else None
+    return TorchOperator(reduction) if tag is not None and tag in target.tags else None
 
 
 def _decompose_unknown(program: ExportedProgram) -> ExportedProgram:
@@ -176,7 +176,7 @@ def _decompose_unknown(program: ExportedProgram) -> ExportedProgram:
         if node.op == "call_function"
         and node_shapes(node)
         and isinstance(node.target, torch._ops.OpOverload)
-        and not _handler(node.target)
+        and not _imported(node.target)
     }
     if not unknown:
         return program
@@ -211,8 +211,8 @@ def _call(imp: TorchNode, node: Node) -> None:
     if inner is not None:
         _inline(imp, node, inner)
         return
-    handler = _handler(node.target)
-    if handler is shape_only and node_shapes(node):
+    known = _imported(node.target)
+    if known is not None and known.handler is shape_only and node_shapes(node):
         imp.constants[node] = FixedTensor(node_shapes(node)[0], (), imp.evaluation_of_shape(node))
         return
     if imp.fold():
@@ -223,9 +223,10 @@ def _call(imp: TorchNode, node: Node) -> None:
     try:
         if any(source not in imp.values and source not in imp.constants for source in node.all_input_nodes):
             raise UnsupportedNodeError("the shape of one of its inputs is not known")
-        if handler is None:
+        if known is None:
             raise UnsupportedNodeError("")
-        handler(imp)
+        imp.rule = known.rule
+        known.handler(imp)
         imp.settle(_base_name(node.target))
     except UnsupportedNodeError as error:
         imp.reject(_operator(node), str(error))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -97,6 +97,8 @@ class TorchNode:
         self.node: Node
         self.args = Arguments()
         self.name = ""
+        #: What the operator at hand computes; None where that is not known, or the handler says it.
+        self.rule: Rule | None = None
         #: Of whole numbers that the model itself quantises; here they stay real ones.
         self.encodings: dict[Node, Encoding] = {}
         #: Whole numbers whose scale is computed, and what is dequantised from them.
@@ -302,4 +304,12 @@ def _name(node: Node) -> str:
     return f"{path}.{node.name}" if path else node.name
 
 
-Handler = Callable[[TorchNode], None]
+Handler: TypeAlias = Callable[[TorchNode], None]
+Rule: TypeAlias = Callable[[TorchNode], Semantics | None]
+
+
+class TorchOperator(NamedTuple):
+    """How an operator is imported: `handler` writes it to the network, `rule` tells what it computes, where the handler asks for that."""
+
+    handler: Handler
+    rule: Rule | None = None

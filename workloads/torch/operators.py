@@ -12,9 +12,10 @@ import torch
 from baco.workloads.builder import causal_mask
 from baco.workloads.einsum import contraction
 from baco.workloads.network import Tensor, UnsupportedNodeError
-from baco.workloads.semantics import Parameter, Semantics, constant
+from baco.workloads.semantics import PLAIN_FUNCTIONS, Parameter, Semantics, constant
 from baco.workloads.torch import quantised
-from baco.workloads.torch.node import FixedTensor, Handler, TorchNode
+from baco.workloads.torch import semantics as means
+from baco.workloads.torch.node import FixedTensor, Handler, Rule, TorchNode, TorchOperator
 from baco.workloads.torch.selections import adaptive_average, index_select, mirrored_pad, roll
 from baco.workloads.torch.semantics import cast, meaning, operand_of
 from baco.workloads.torch.views import view_steps
@@ -248,185 +249,178 @@ def reduction(imp: TorchNode) -> None:
     _host(imp, "reduce")
 
 
-HANDLERS: dict[str, Handler] = {
-    "conv1d": convolution,
-    "conv2d": convolution,
-    "conv3d": convolution,
-    "convolution": convolution,
-    "conv_transpose1d": partial(convolution, transposed=True),
-    "conv_transpose2d": partial(convolution, transposed=True),
-    "conv_transpose3d": partial(convolution, transposed=True),
-    "linear": partial(_matmul, left="input", right="weight", bias="bias", swap=True),
-    "addmm": partial(_matmul, left="mat1", right="mat2", bias="self"),
-    "addmv": partial(_matmul, left="mat", right="vec", bias="self"),
-    "baddbmm": partial(_matmul, left="batch1", right="batch2", bias="self"),
-    "mm": partial(_matmul, left="self", right="mat2"),
-    "bmm": partial(_matmul, left="self", right="mat2"),
-    "mv": partial(_matmul, left="self", right="vec"),
-    "dot": partial(_matmul, left="self", right="tensor"),
-    "matmul": partial(_matmul, left="self", right="other"),
-    "einsum": _einsum,
-    "scaled_dot_product_attention": _attention,
-    "add": partial(_binary, kind="add"),
-    "sub": partial(_binary, kind="sub"),
-    "mul": partial(_binary, kind="mul"),
-    "div": partial(_binary, kind="div"),
-    "clamp": _clamp,
-    "clamp_min": _clamp,
-    "hardtanh": _clamp,
-    "max_pool1d": partial(pool, kind="maxpool", rank=1),
-    "max_pool2d": partial(pool, kind="maxpool", rank=2),
-    "max_pool2d_with_indices": partial(pool, kind="maxpool", rank=2),
-    "max_pool3d": partial(pool, kind="maxpool", rank=3),
-    "max_pool3d_with_indices": partial(pool, kind="maxpool", rank=3),
-    "avg_pool1d": partial(pool, kind="avgpool", rank=1),
-    "avg_pool2d": partial(pool, kind="avgpool", rank=2),
-    "avg_pool3d": partial(pool, kind="avgpool", rank=3),
-    "batch_norm": partial(_norm, kind="batchnorm"),
-    "_native_batch_norm_legit_no_training": partial(_norm, kind="batchnorm"),
-    "layer_norm": partial(_norm, kind="layernorm"),
-    "native_layer_norm": partial(_norm, kind="layernorm"),
-    "rms_norm": partial(_norm, kind="rmsnorm"),
-    "_fused_rms_norm": partial(_norm, kind="rmsnorm"),
-    "group_norm": partial(_norm, kind="groupnorm"),
-    "native_group_norm": partial(_norm, kind="groupnorm"),
-    "instance_norm": partial(_norm, kind="instancenorm"),
-    "dropout": _dropout,
-    "native_dropout": _dropout,
-    "feature_dropout": _dropout,
-    "alpha_dropout": _dropout,
-    "clone": _first,
-    "to": _cast,
-    "_to_copy": _cast,
-    "type_as": _cast,
-    "quantize_per_tensor": quantised.quantize,
-    "quantize_per_channel": quantised.quantize,
-    "dequantize_per_tensor": quantised.dequantize,
-    "dequantize_per_channel": quantised.dequantize,
-    "choose_qparams": quantised.choose,
-    "choose_qparams_symmetric": quantised.choose,
-    "_unsafe_view": view,
-    "pixel_shuffle": view,
-    "pixel_unshuffle": view,
-    "repeat": view,
-    "tile": view,
-    "roll": roll,
-    "flip": view,
+def _hosts(kind: str, *unknown: str, **rules: Rule) -> dict[str, TorchOperator]:
+    """Operators of one kind without problems by name, with what they compute; the `unknown` ones can be explored, not run."""
+    handler = partial(_host, kind=kind)
+    return {name: TorchOperator(handler, rules.get(name)) for name in (*unknown, *rules)}
+
+
+def _pairs(**names: str) -> dict[str, TorchOperator]:
+    """Functions of two operands, by name what they are called here."""
+    return {
+        name: TorchOperator(elementwise, partial(means.binary, name=ours)) for name, ours in names.items()
+    }
+
+
+def _only(handler: Handler, *names: str) -> dict[str, TorchOperator]:
+    """Operators whose handler says what they compute, too."""
+    return dict.fromkeys(names, TorchOperator(handler))
+
+
+_ADAPTIVE = {
+    rank: TorchOperator(partial(_average, rank=rank), partial(means.adaptive, kind="avgpool", rank=rank))
+    for rank in (1, 2, 3)
 }
-
-
-def _register(kind: str, *names: str) -> None:
-    handler: Any = partial(_host, kind=kind)
-    HANDLERS.update(dict.fromkeys(names, handler))
-
-
-_register("relu", "relu")
-_register("relu6", "relu6")
-_register("softmax", "softmax", "_softmax", "log_softmax", "_log_softmax", "_safe_softmax")
-_register("gelu", "gelu")
-_register("silu", "silu")
-_register("sigmoid", "sigmoid", "log_sigmoid")
-_register("tanh", "tanh")
-_register(
-    "activation",
-    "elu",
-    "selu",
-    "celu",
-    "leaky_relu",
-    "prelu",
-    "_prelu_kernel",
-    "softplus",
-    "mish",
-    "hardswish",
-    "hardsigmoid",
-    "rrelu",
-    "threshold",
-    "softshrink",
-    "hardshrink",
-    "glu",
-)
-_register(
-    "reduce",
-    "adaptive_max_pool1d",
-    "adaptive_max_pool2d",
-    "mean",
-    "sum",
-    "amax",
-    "amin",
-    "max",
-    "min",
-    "prod",
-    "std",
-    "var",
-    "var_mean",
-    "std_mean",
-    "norm",
-    "linalg_vector_norm",
-    "logsumexp",
-    "all",
-    "any",
-)
-_register("lppool", "lp_pool1d", "lp_pool2d")
-_register("embedding", "embedding")
-_register(
-    "gather",
-    "gather",
-    "scatter",
-    "index_put",
-    "scatter_add",
-    "select_scatter",
-    "slice_scatter",
-    "masked_select",
-    "grid_sampler",
-    "one_hot",
-    "take_along_dim",
-    "copy",
-)
-HANDLERS |= {
-    "adaptive_avg_pool1d": partial(_average, rank=1),
-    "adaptive_avg_pool2d": partial(_average, rank=2),
-    "adaptive_avg_pool3d": partial(_average, rank=3),
-    "_adaptive_avg_pool3d": partial(_average, rank=3),
-    "_adaptive_avg_pool2d": partial(_average, rank=2),
-    "pad": _pad,
-    "index": _indexed,
-    "index_select": _indexed,
-    **{f"reflection_pad{rank}d": partial(mirrored_pad, mode="reflect") for rank in (1, 2, 3)},
-    **{f"replication_pad{rank}d": partial(mirrored_pad, mode="edge") for rank in (1, 2, 3)},
-}
-_register("concat", "cat", "stack", "hstack", "vstack", "concat")
-_register("pad", "constant_pad_nd")
-_register(
-    "upsample",
-    "upsample_nearest1d",
-    "upsample_nearest2d",
-    "upsample_linear1d",
-    "upsample_bilinear2d",
-    "upsample_bicubic2d",
-    "_upsample_nearest_exact1d",
-    "_upsample_nearest_exact2d",
-    "_upsample_bilinear2d_aa",
-    "_upsample_bicubic2d_aa",
-)
-_register("argmax", "argmax", "argmin")
-_register("topk", "topk", "sort", "argsort")
-_register("cumsum", "cumsum", "cumprod")
-_register("where", "where", "masked_fill")
-_register("elementwise", "tril", "triu", "cosine_similarity")
-HANDLERS.update(
-    dict.fromkeys(
-        (
-            "zeros_like",
-            "ones_like",
-            "full_like",
-            "empty_like",
-            "new_zeros",
-            "new_ones",
-            "new_full",
-            "new_empty",
-            "rand_like",
-            "randn_like",
+_DIMENSIONS = (1, 2, 3)
+#: What each operator becomes, by its name without overload and trailing `_`.
+OPERATORS: dict[str, TorchOperator] = {
+    **_hosts("elementwise", "tril", "triu", "cosine_similarity"),
+    **_hosts("elementwise", **{name: partial(means.fixed, name=name) for name in PLAIN_FUNCTIONS}),
+    **_only(convolution, "conv1d", "conv2d", "conv3d", "convolution"),
+    **_only(
+        partial(convolution, transposed=True), "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"
+    ),
+    "linear": TorchOperator(partial(_matmul, left="input", right="weight", bias="bias", swap=True)),
+    "addmm": TorchOperator(partial(_matmul, left="mat1", right="mat2", bias="self")),
+    "addmv": TorchOperator(partial(_matmul, left="mat", right="vec", bias="self")),
+    "baddbmm": TorchOperator(partial(_matmul, left="batch1", right="batch2", bias="self")),
+    **_only(partial(_matmul, left="self", right="mat2"), "mm", "bmm"),
+    "mv": TorchOperator(partial(_matmul, left="self", right="vec")),
+    "dot": TorchOperator(partial(_matmul, left="self", right="tensor")),
+    "matmul": TorchOperator(partial(_matmul, left="self", right="other")),
+    "einsum": TorchOperator(_einsum),
+    "scaled_dot_product_attention": TorchOperator(_attention),
+    **{
+        name: TorchOperator(partial(_binary, kind=name), partial(means.binary, name=name))
+        for name in ("add", "sub", "mul", "div")
+    },
+    **dict.fromkeys(("clamp", "clamp_min", "hardtanh"), TorchOperator(_clamp, means.clamp)),
+    **_only(partial(pool, kind="maxpool", rank=1), "max_pool1d"),
+    **_only(partial(pool, kind="maxpool", rank=2), "max_pool2d", "max_pool2d_with_indices"),
+    **_only(partial(pool, kind="maxpool", rank=3), "max_pool3d", "max_pool3d_with_indices"),
+    **{f"avg_pool{n}d": TorchOperator(partial(pool, kind="avgpool", rank=n)) for n in _DIMENSIONS},
+    **dict.fromkeys(
+        ("batch_norm", "_native_batch_norm_legit_no_training"),
+        TorchOperator(partial(_norm, kind="batchnorm"), means.batchnorm),
+    ),
+    **dict.fromkeys(
+        ("layer_norm", "native_layer_norm"), TorchOperator(partial(_norm, kind="layernorm"), means.layernorm)
+    ),
+    **dict.fromkeys(
+        ("rms_norm", "_fused_rms_norm"), TorchOperator(partial(_norm, kind="rmsnorm"), means.rmsnorm)
+    ),
+    **dict.fromkeys(
+        ("group_norm", "native_group_norm"), TorchOperator(partial(_norm, kind="groupnorm"), means.groupnorm)
+    ),
+    **dict.fromkeys(
+        ("instance_norm",), TorchOperator(partial(_norm, kind="instancenorm"), means.instancenorm)
+    ),
+    **_only(_dropout, "dropout", "native_dropout", "feature_dropout", "alpha_dropout"),
+    "clone": TorchOperator(_first),
+    **_only(_cast, "to", "_to_copy", "type_as"),
+    **_only(quantised.quantize, "quantize_per_tensor", "quantize_per_channel"),
+    **_only(quantised.dequantize, "dequantize_per_tensor", "dequantize_per_channel"),
+    **_only(quantised.choose, "choose_qparams", "choose_qparams_symmetric"),
+    **_only(view, "_unsafe_view", "pixel_shuffle", "pixel_unshuffle", "repeat", "tile", "flip"),
+    "roll": TorchOperator(roll),
+    **_hosts("relu", relu=partial(means.fixed, name="relu")),
+    **_hosts("relu6", relu6=partial(means.fixed, name="clip", low=0.0, high=6.0)),
+    **_hosts(
+        "softmax",
+        softmax=means.softmax,
+        _softmax=means.softmax,
+        _safe_softmax=means.softmax,
+        log_softmax=partial(means.softmax, logarithm=True),
+        _log_softmax=partial(means.softmax, logarithm=True),
+    ),
+    **_hosts("gelu", gelu=means.gelu),
+    **_hosts("silu", silu=partial(means.fixed, name="silu")),
+    **_hosts(
+        "sigmoid",
+        sigmoid=partial(means.fixed, name="sigmoid"),
+        log_sigmoid=partial(means.fixed, name="log_sigmoid"),
+    ),
+    **_hosts("tanh", tanh=partial(means.fixed, name="tanh")),
+    **_hosts(
+        "activation",
+        "rrelu",
+        "glu",
+        elu=partial(
+            means.unary, name="elu", alpha=("alpha", 1.0), scale=("scale", 1.0), rate=("input_scale", 1.0)
         ),
-        shape_only,
-    )
-)
+        selu=partial(means.fixed, name="elu", alpha=1.6732632423543772, scale=1.0507009873554805),
+        celu=means.celu,
+        leaky_relu=partial(means.unary, name="leaky_relu", alpha=("negative_slope", 0.01)),
+        prelu=means.prelu,
+        _prelu_kernel=means.prelu,
+        softplus=partial(means.unary, name="softplus", beta=("beta", 1.0), threshold=("threshold", 20.0)),
+        mish=partial(means.fixed, name="mish"),
+        hardswish=partial(means.fixed, name="hard_swish"),
+        hardsigmoid=partial(means.fixed, name="hard_sigmoid"),
+        threshold=partial(means.unary, name="threshold", limit=("threshold", 0.0), value=("value", 0.0)),
+        softshrink=partial(means.unary, name="shrink", limit=("lambd", 0.5), bias=("lambd", 0.5)),
+        hardshrink=partial(means.unary, name="shrink", limit=("lambd", 0.5)),
+    ),
+    **_hosts("reduce", "prod", "std", "var", "var_mean", "std_mean", "norm", "linalg_vector_norm"),
+    **_hosts("reduce", "logsumexp", "all", "any"),
+    **_hosts(
+        "reduce",
+        adaptive_max_pool1d=partial(means.adaptive, kind="maxpool", rank=1),
+        adaptive_max_pool2d=partial(means.adaptive, kind="maxpool", rank=2),
+        mean=partial(means.reduce, name="mean"),
+        sum=partial(means.reduce, name="sum"),
+        amax=partial(means.reduce, name="max"),
+        amin=partial(means.reduce, name="min"),
+        max=partial(means.reduce, name="max"),
+        min=partial(means.reduce, name="min"),
+    ),
+    **_hosts("lppool", "lp_pool1d", "lp_pool2d"),
+    **_hosts("embedding", embedding=means.embedding),
+    **_hosts("gather", "gather", "scatter", "index_put", "scatter_add", "select_scatter", "slice_scatter"),
+    **_hosts("gather", "masked_select", "grid_sampler", "one_hot", "take_along_dim", "copy"),
+    **{f"adaptive_avg_pool{n}d": _ADAPTIVE[n] for n in _DIMENSIONS},
+    **{f"_adaptive_avg_pool{n}d": _ADAPTIVE[n] for n in _DIMENSIONS[1:]},
+    "pad": TorchOperator(_pad, means.pad),
+    **_only(_indexed, "index", "index_select"),
+    **{f"reflection_pad{n}d": TorchOperator(partial(mirrored_pad, mode="reflect")) for n in _DIMENSIONS},
+    **{f"replication_pad{n}d": TorchOperator(partial(mirrored_pad, mode="edge")) for n in _DIMENSIONS},
+    **_hosts(
+        "concat",
+        "hstack",
+        "vstack",
+        cat=means.concat,
+        concat=means.concat,
+        stack=partial(means.concat, stacked=True),
+    ),
+    **_hosts("pad", constant_pad_nd=means.pad),
+    **_hosts("upsample", "upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"),
+    **_hosts(
+        "upsample",
+        upsample_nearest1d=partial(means.resize, mode="nearest"),
+        upsample_nearest2d=partial(means.resize, mode="nearest"),
+        _upsample_nearest_exact1d=partial(means.resize, mode="nearest", exact=True),
+        _upsample_nearest_exact2d=partial(means.resize, mode="nearest", exact=True),
+        upsample_linear1d=partial(means.resize, mode="linear"),
+        upsample_bilinear2d=partial(means.resize, mode="linear"),
+    ),
+    **_hosts(
+        "argmax",
+        argmax=partial(means.argmax, smallest=False),
+        argmin=partial(means.argmax, smallest=True),
+    ),
+    **_hosts("topk", "topk", "sort", "argsort"),
+    **_hosts("cumsum", "cumsum", "cumprod"),
+    **_hosts("where", where=means.choice, masked_fill=means.where),
+    "clamp_max": TorchOperator(elementwise, means.clamp),
+    "pow": TorchOperator(elementwise, partial(means.binary, name="pow", second="exponent")),
+    **_pairs(remainder="mod", fmod="fmod", maximum="maximum", minimum="minimum"),
+    **_pairs(eq="equal", ne="not_equal", gt="greater", ge="greater_equal", lt="less", le="less_equal"),
+    **_pairs(logical_and="and", logical_or="or", logical_xor="xor"),
+    **_only(shape_only, "zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like"),
+    **_only(shape_only, "new_zeros", "new_ones", "new_full", "new_empty"),
+}
+#: What operators compute that PyTorch breaks down into others, but where a form of theirs is tagged as pointwise.
+POINTWISE: dict[str, Rule] = {
+    "rsub": partial(means.binary, name="sub", swapped=True),
+    "floor_divide": partial(means.binary, name="floor_divide"),
+}
