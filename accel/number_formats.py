@@ -72,12 +72,12 @@ class IntegerFormat:
 
     def _steps(self, numbers: Array) -> Array:
         """As `encode`, float64."""
-        steps = np.rint(np.asarray(numbers, np.float64) * 2.0**self.point)
+        steps = np.rint(np.asarray(numbers, np.float64) * np.ldexp(1.0, self.point))
         return np.clip(np.where(np.isnan(steps), 0.0, steps), self.low, self.high)
 
     def decode(self, codes: Array) -> Array:
         """What whole numbers stand for, float64."""
-        return np.asarray(np.asarray(codes, np.float64) * 2.0**-self.point)
+        return np.asarray(np.asarray(codes, np.float64) * np.ldexp(1.0, -self.point))
 
     def rounded(self, numbers: Array) -> Array:
         """What is left of numbers that are stored."""

@@ -30,7 +30,7 @@ from baco.compiler.blocks.scratchpad import rows_loadable
 from baco.compiler.blocks.state import LoweringState
 from baco.compiler.ir.emit import Condition, Number
 from baco.compiler.ir.location import location_of
-from baco.compiler.styles.moves import Weights, array_pass
+from baco.compiler.ir.moves import PassWeights, array_pass
 
 
 class ArrayCode:
@@ -188,7 +188,7 @@ class ArrayCode:
                 mm = rest_of(self.state, m, e.mul(i, dim), dim)
                 target = e.local(self._tile(acc, i, j), accumulator=True, accumulate=accumulate)
                 a = _tile_of(self.state, left, i, step, left_t)
-                block = Weights(weights, kk, nn)
+                block = PassWeights(weights, kk, nn)
                 array_pass(e, dim, block, mm, a=a, c=target, new=first, sums_stay=rule.sums_stay)
 
             with e.when(e.compare("sgt", m, 0)):

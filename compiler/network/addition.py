@@ -23,6 +23,7 @@ from baco.compiler.analysis.profile import PROFILES
 from baco.compiler.analysis.traffic import bytes_per_cycle, read_cycles
 from baco.compiler.host_core import COMMAND_CYCLES
 from baco.compiler.ir.emit import Emitter, Number
+from baco.compiler.ir.moves import PassWeights, array_pass
 from baco.compiler.network.operator_code import OperatorCode
 from baco.compiler.network.steps import StepCost
 from baco.compiler.network.tiles import TileWalk
@@ -30,7 +31,6 @@ from baco.compiler.ops.elements import CodedSum
 from baco.compiler.ops.elementwise import Addition
 from baco.compiler.ops.nests import Nest, common
 from baco.compiler.styles.fused.row_unit import begin_table, end_function, table_rows
-from baco.compiler.styles.moves import Weights, array_pass
 
 #: Cycles of the original for a row of a block, where operands and sums are more than twice what the L2 has room for, and else.
 _MISSING, _HITTING, _LARGE = 6.3, 3.9, 2 * 512 * 1024
@@ -260,5 +260,5 @@ class _AdditionWriter:
         """
         rows, width = size
         target = self.e.local(c, accumulator=True, accumulate=accumulate)
-        matrix = Weights(by, width, width)
+        matrix = PassWeights(by, width, width)
         array_pass(self.e, self.dim, matrix, rows, a=a, c=target, d=d, sums_stay=self.rule.sums_stay)

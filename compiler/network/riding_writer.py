@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from baco.accel.config import MOVE_BYTES, Accelerator
 from baco.compiler.ir.emit import Condition, Emitter, Number
+from baco.compiler.ir.moves import PassWeights, array_pass
 from baco.compiler.network.riding_plan import RiddenProduct, RidingPlan
-from baco.compiler.styles.moves import Weights, array_pass
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class RidingWriter:
                 new = not self.ride.bias and k == 0
                 by = e.add(weights, (block * plan.blocks + k) * dim)
                 c = e.local(e.add(results, block * dim), accumulator=True, accumulate=not new)
-                array_pass(e, dim, Weights(by, dim, dim), dim, a=e.add(rows, k * dim), c=c)
+                array_pass(e, dim, PassWeights(by, dim, dim), dim, a=e.add(rows, k * dim), c=c)
             if block == 0:
                 self._fetch(outer, inner, more)
                 if before is None:
@@ -169,7 +169,7 @@ class RidingWriter:
             below = block * dim
             target = e.local(e.add(sums, below), accumulator=True)
             a, d = e.add(product_at, below), e.add(added_at, below)
-            array_pass(e, dim, Weights(self.ones, dim, dim), dim, a=a, c=target, d=d, new=block == 0)
+            array_pass(e, dim, PassWeights(self.ones, dim, dim), dim, a=a, c=target, d=d, new=block == 0)
         e.command(
             "config_st", stride=self.ride.pitches[3], acc_scale=self.scale, activation=int(self.ride.relu)
         )

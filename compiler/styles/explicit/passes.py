@@ -13,11 +13,11 @@ from baco.accel.isa import GARBAGE
 from baco.common.errors import InfeasibleError
 from baco.compiler.analysis.arrays import Values
 from baco.compiler.ir.emit import Condition, Emitter, Number
+from baco.compiler.ir.moves import PassWeights, array_pass
 from baco.compiler.styles.explicit.extents import LARGEST_STRIDE, PIXELS, Tiling, product
 from baco.compiler.styles.explicit.jobs import Pace
 from baco.compiler.styles.explicit.place import Place
 from baco.compiler.styles.explicit.plan import ExplicitPlan
-from baco.compiler.styles.moves import Weights, array_pass
 
 _ACCUMULATE = 1 << 30
 #: Passes of one weight block between which nothing else is issued; the reservation station holds about as many.
@@ -243,7 +243,7 @@ class Passes:
             # where weights are stored transposed, their rows are the columns of what is preloaded: the size given to
             # the hazard logic covers both, and channels beyond A's are multiplied by nothing
             stored = dim if plan.layer.weights_transposed else inner
-            block = Weights(w_base, inner, columns, stored)
+            block = PassWeights(w_base, inner, columns, stored)
             inside = None if self._beat == "block" else pace
             self._walk(place, self._outer, block, a_base, c_base, inside, first=True)
             if inside is None:
@@ -253,7 +253,7 @@ class Passes:
         self,
         place: Place,
         outer: Sequence[str],
-        weights: Weights,
+        weights: PassWeights,
         a: Number,
         c: Number,
         pace: Pace | None,
@@ -287,7 +287,7 @@ class Passes:
             )
 
     def _run(
-        self, extent: Number, weights: Weights, a: Number, c: Number, pace: Pace | None, *, first: bool
+        self, extent: Number, weights: PassWeights, a: Number, c: Number, pace: Pace | None, *, first: bool
     ) -> None:
         """The passes of one run of rows."""
         e, dim = self._e, self._plan.accelerator.dim

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from baco.compiler.ir.emit import Emitter, Number
 from baco.compiler.ir.emit import parts as divided
+from baco.compiler.ir.moves import PassWeights, array_pass
 from baco.compiler.styles.fused.strip_moves import Leaving, block_columns
 from baco.compiler.styles.fused.strips import MOST_ROWS, ConvolutionChain, StripMemory
-from baco.compiler.styles.moves import Weights, array_pass
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Adding:
 
         def one(at: Number, rows: Number, *, new: bool) -> None:
             to, a, d = e.local(e.add(sums, at), accumulator=True), e.add(source, at), e.add(residual, at)
-            array_pass(e, dim, Weights(memory.ones, columns, columns), rows, a=a, c=to, d=d, new=new)
+            array_pass(e, dim, PassWeights(memory.ones, columns, columns), rows, a=a, c=to, d=d, new=new)
 
         # pixels that are over come first: all other passes are alike
         over = e.mod(pixels, dim) if self._layer.problem.P % dim else 0

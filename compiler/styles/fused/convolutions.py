@@ -15,6 +15,7 @@ import numpy as np
 
 from baco.accel.config import Accelerator
 from baco.compiler.ir.emit import Cell, Emitter, Number, parts
+from baco.compiler.ir.moves import PassWeights
 from baco.compiler.layers.layer import Layer
 from baco.compiler.styles.fused.adding import Adding, AdditionOperands
 from baco.compiler.styles.fused.chain import multiplies_by
@@ -35,7 +36,6 @@ from baco.compiler.styles.fused.strips import (
     place_strips,
     rows_by_round,
 )
-from baco.compiler.styles.moves import Weights
 
 #: Loads of pixels that are issued first of all: not so many that the reservation station is full.
 _EARLY = 6
@@ -391,7 +391,7 @@ class _Writer:
                                 rows = e.add(start, place, 0 if depthwise else e.mul(depth, dim))
                                 window = s, r, block if depthwise else depth
                                 passed = PassedRows(
-                                    self.rows, layer, image, turn, Weights(rows, inner, columns), window
+                                    self.rows, layer, image, turn, PassWeights(rows, inner, columns), window
                                 )
                                 passed.write(behind if before + above + low < middle else None)
                                 if not layer.bias:

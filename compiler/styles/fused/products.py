@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from baco.accel.config import Accelerator
 from baco.compiler.ir.emit import Condition, Emitter, Number, parts
+from baco.compiler.ir.moves import PassWeights, array_pass
 from baco.compiler.layers.layer import Layer
 from baco.compiler.styles.fused.chain import (
     ChainSchedule,
@@ -26,7 +27,6 @@ from baco.compiler.styles.fused.chain import (
 )
 from baco.compiler.styles.fused.right_operand import RightOperand
 from baco.compiler.styles.fused.row_unit import begin_softmax, end_function
-from baco.compiler.styles.moves import Weights, array_pass
 
 
 @dataclass(frozen=True)
@@ -426,7 +426,7 @@ class ProductWriter:
     ) -> None:
         """All rows of a strip through one block of weights, of `size` (depth, columns)."""
         e, dim, (inner, columns) = self.e, self.dim, size
-        block = Weights(weights, inner, columns, dim if transposed else None)
+        block = PassWeights(weights, inner, columns, dim if transposed else None)
         chunks = self._chunks(rows)
 
         def one(chunk: Number, new: bool) -> None:

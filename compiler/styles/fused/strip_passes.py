@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from baco.compiler.ir.emit import Emitter, Number
+from baco.compiler.ir.moves import PassWeights, array_pass
 from baco.compiler.layers.layer import Layer
 from baco.compiler.styles.fused.strip_placement import Image
 from baco.compiler.styles.fused.strip_plans import TurnPlan
-from baco.compiler.styles.moves import Weights, array_pass
 
 
 class RowPasses:
@@ -40,7 +40,7 @@ class PassedRows:
     layer: Layer
     image: Image
     turn: TurnPlan
-    weights: Weights
+    weights: PassWeights
     window: tuple[int, Number, Number]
 
     def write(self, behind: Callable[[Number], None] | None) -> None:

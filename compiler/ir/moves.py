@@ -9,7 +9,7 @@ from baco.compiler.ir.emit import Emitter, Number
 
 
 @dataclass(frozen=True)
-class Weights:
+class PassWeights:
     """A block of B as passes take it.
 
     Attributes:
@@ -27,7 +27,7 @@ class Weights:
 def array_pass(
     e: Emitter,
     dim: int,
-    weights: Weights,
+    weights: PassWeights,
     rows: Number,
     *,
     a: Number,
