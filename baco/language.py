@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from baco.compiler.language.autotune import Config, autotune, do_bench
-from baco.compiler.language.dtypes import int8, int16, int32, uint8
+from baco.compiler.language.dtypes import (
+    bfloat16,
+    float8_e4m3fn,
+    float8_e5m2,
+    float32,
+    int8,
+    int16,
+    int32,
+    uint8,
+)
 from baco.compiler.language.jit import BoundLaunch, jit, set_executor, use
 from baco.compiler.language.names import const
 from baco.compiler.language.primitives import PRIMITIVES
@@ -74,6 +83,7 @@ __all__ = [
     "advance",
     "arange",
     "autotune",
+    "bfloat16",
     "broadcast_to",
     "cast",
     "cdiv",
@@ -81,6 +91,9 @@ __all__ = [
     "do_bench",
     "dot",
     "expand_dims",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "float32",
     "full",
     "int8",
     "int16",

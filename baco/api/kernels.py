@@ -294,7 +294,7 @@ def kernel_verdict(
     blocks = work[min(costs)[2]][0]
     launch = search.launch(blocks, machine)
     cycles = predicted_cycles(launch, machine)
-    unit = launch_unit(launch, compare=simulate)
+    unit = launch_unit(launch, machine, compare=simulate)
     assert unit.buffers is not None
     expected = {buffer.name: buffer.expected for buffer in unit.buffers if buffer.expected is not None}
     program = lower_unit(unit, machine, check=False)

@@ -256,7 +256,7 @@ class CompileOptions:
             )
             unit = layer_unit(source, chosen, machine, seed=self.seed, compare=compare)
             return Prepared(unit, machine, str(chosen), observe)
-        unit = source if isinstance(source, Unit) else launch_unit(source, compare=compare)
+        unit = source if isinstance(source, Unit) else launch_unit(source, machine, compare=compare)
         return Prepared(unit, machine, observe=observe)
 
 

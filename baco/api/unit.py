@@ -95,10 +95,11 @@ def layer_unit(
     )
 
 
-def launch_unit(launch: BoundLaunch, *, compare: bool = True) -> Unit:
+def launch_unit(launch: BoundLaunch, accelerator: Accelerator, *, compare: bool = True) -> Unit:
     """The block program of a kernel's launch, with the arrays it is launched on, as they are now.
 
     Args:
+        accelerator: that it is for.
         compare: work out by interpretation what the arrays must hold at the end.
 
     Raises KernelError, which shows the line of the user's file.
@@ -112,7 +113,7 @@ def launch_unit(launch: BoundLaunch, *, compare: bool = True) -> Unit:
     after = before
     if compare:
         after = [buffer.memory.copy() for buffer in launch.buffers]
-        run_module(module, after, _MOST_OPERATIONS)
+        run_module(module, after, accelerator, _MOST_OPERATIONS)
     buffers = tuple(
         Buffer(
             buffer.names[0],

@@ -12,7 +12,9 @@ from xdsl.dialects.tensor import ExtractSliceOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from baco.accel.config import Accelerator
+from baco.common.errors import InputError
 from baco.compiler.abstraction import contraction_of, gemmini, is_identity, match
+from baco.compiler.blocks.elementwise import floating
 from baco.compiler.blocks.indexing import bounds_of
 from baco.compiler.blocks.reading import (
     Addend,
@@ -29,6 +31,7 @@ from baco.compiler.blocks.reading import (
     sum_operands,
 )
 from baco.compiler.ir.known import known
+from baco.compiler.ir.location import location_of
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ class Analysis:
         usable = exact_depth(accelerator) >= accelerator.dim and features.read_full_width
         for op in function.walk():
             if isinstance(op, MatmulOp) and usable:
+                check_format(op, accelerator)
                 self._consider(op)
             elif isinstance(op, memref.StoreOp):
                 self.stored.add(op.memref)
@@ -247,6 +251,22 @@ class Analysis:
         shape = shape_of(factor.source)
         rows, columns = load.sizes if load is not None and load.zero_padded_high else shape
         return (columns, rows) if factor.transposed else (rows, columns)
+
+
+def check_format(product: MatmulOp, accelerator: Accelerator) -> None:
+    """Raise InputError, with the line, for a product of other elements than the array computes."""
+    form = floating(product) or "integer"
+    if form != accelerator.input_format:
+        kinds = [
+            "integers" if one == "integer" else f"elements of {one}"
+            for one in (form, accelerator.input_format)
+        ]
+        raise InputError(
+            f"a product of {kinds[0]}, and {accelerator.name} computes {kinds[1]}",
+            location=location_of(product),
+            hint="arrays of floating point are numpy's with types of ml_dtypes (codes.view(ml_dtypes.float8_e4m3fn)), or torch's; "
+            f"an accelerator computes them with input_format: {form}",
+        )
 
 
 def _position(loop: scf.ForOp, value: SSAValue) -> int:

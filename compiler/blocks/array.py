@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from baco.accel.dataflows import executed
 from baco.accel.isa import IDENTITY_SCALE
 from baco.compiler.blocks.analysis import AccumulatorSum, ArrayProduct, used_once_beside
-from baco.compiler.blocks.host import HostCode
+from baco.compiler.blocks.host import HostCode, memory_bits
 from baco.compiler.blocks.loads import LOADS, LoadCode, rest_of
 from baco.compiler.blocks.memory import Accumulated, InMemory, PlacedFactor
 from baco.compiler.blocks.pipelining import PipelinedLoad
@@ -118,16 +118,16 @@ class ArrayCode:
         return e.add(acc.base, e.mul(i, across * dim), e.mul(j, dim))
 
     def _add(self, acc: Accumulated, block: InMemory, *, accumulate: Condition) -> None:
-        """Load a block of int32 or int8 to the region, over it or on top."""
+        """Load a block of sums or of elements to the region, over it or on top."""
         dim = self.state.accelerator.dim
-        small = block.bits == 8
+        small = block.bits == self.state.accelerator.input_bits
         self.loads.configure_load(self.loads.pitch(block), dim, int(small))
         self.loads.move_in(
             block,
             acc.base,
             tile=dim,
             across=-(-acc.shape[1] // dim),
-            wide=self.loads.wide if small else self.loads.wide_int32,
+            wide=self.loads.wide if small else self.loads.wide_sums,
             shrink=int(small),
             accumulator=True,
             accumulate=accumulate,
@@ -223,8 +223,8 @@ class ArrayCode:
         turned = self.state.temporary((columns, rows), dense.bits)
         host, e = self.host, self.state.e
         with host.section(), host.loops((columns, rows)) as at:
-            number = e.load(host.address(dense, at[::-1]), 8)
-            e.store(host.address(turned, at), number, 8)
+            bits = memory_bits(dense.bits)
+            e.store(host.address(turned, at), e.load(host.address(dense, at[::-1]), bits), bits)
         return self.loads.place_block(source, turned, transposed=True)
 
     # ---------------------------------------------------------------- results
@@ -265,7 +265,8 @@ class ArrayCode:
         if scale is None:
             usable = not relu and features.read_full_width and to.bits == 32
         else:
-            usable = features.read_small_width and to.bits == 8 and (features.activations or not relu)
+            element = self.state.accelerator.input_bits
+            usable = features.read_small_width and to.bits == element and (features.activations or not relu)
             usable &= features.accumulator_scale or scale == IDENTITY_SCALE
             usable &= not (relu and scale >> 31)
         assert acc.started is True, "a block that may be empty is looked at"

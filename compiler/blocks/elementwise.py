@@ -12,14 +12,15 @@ from xdsl.builder import Builder
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
     AffineMapAttr,
+    FixedBitwidthType,
     Float32Type,
     FloatAttr,
     IndexType,
     IntegerAttr,
     IntegerType,
     Signedness,
+    StringAttr,
     TensorType,
-    i8,
 )
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.dialects.linalg.ops import FillOp, GenericOp, YieldOp
@@ -34,6 +35,11 @@ from baco.compiler.dialects import baco
 
 Insert: TypeAlias = Callable[[Operation], SSAValue]
 
+#: Attribute of operations that stand for floating point: names its format. Their types are the codes' (`signless`); arrays do them,
+#: the host core does not.
+FLOATING = "baco.floating"
+_FORMS: dict[Attribute, str] = {element: form for form, element in baco.FLOAT_ELEMENTS.items()}
+_FORMS[baco.f32] = "fp32"
 #: Operations that do not depend on the sign.
 _PLAIN: dict[type[IRDLOperation], type[IRDLOperation]] = {
     baco.AddOp: arith.AddiOp,
@@ -55,7 +61,10 @@ _COMPARE = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "g
 
 
 def signless(element: Attribute) -> Attribute:
-    """The element type below the `baco` level."""
+    """The element type below the `baco` level; of floating point an integer of the same bits, the code."""
+    if element in baco.FLOAT_TYPES:
+        assert isinstance(element, FixedBitwidthType)
+        return IntegerType(element.bitwidth)
     return IntegerType(element.width.data) if isinstance(element, IntegerType) else element
 
 
@@ -68,6 +77,8 @@ def _unsigned(element: Attribute) -> bool:
 def scalar(op: Operation, operands: Sequence[SSAValue], insert: Insert) -> SSAValue | None:
     """One element of an elementwise `baco` operation, by `arith` operations; None for any other operation."""
     kind = type(op)
+    if op.operands:
+        insert = marked(insert, op.operands[0])
     if kind in _PLAIN:
         return insert(_PLAIN[kind](*operands))
     if kind in _SIGNED:
@@ -90,8 +101,27 @@ def scalar(op: Operation, operands: Sequence[SSAValue], insert: Insert) -> SSAVa
         source, target = baco.element_type(op.value.type), baco.element_type(op.result.type)
         return cast(operands[0], _unsigned(source), signless(target), insert)
     if isinstance(op, baco.RequantizeOp):
-        return _requantize(operands[0], op.scale, insert)
+        return _requantize(operands[0], op.scale, signless(baco.element_type(op.result.type)), insert)
     return None
+
+
+def marked(insert: Insert, operand: SSAValue) -> Insert:
+    """Inserts operations on an operand of the `baco` level so that they say which floating point they stand for, if any."""
+    form = _FORMS.get(baco.element_type(operand.type))
+    if form is None:
+        return insert
+
+    def inserted(op: Operation) -> SSAValue:
+        op.attributes[FLOATING] = StringAttr(form)
+        return insert(op)
+
+    return inserted
+
+
+def floating(op: Operation) -> str | None:
+    """The format of floating point that an operation stands for; None for one on integers."""
+    form = op.attributes.get(FLOATING)
+    return form.data if isinstance(form, StringAttr) else None
 
 
 def cast(value: SSAValue, unsigned: bool, target: Attribute, insert: Insert) -> SSAValue:
@@ -110,8 +140,9 @@ def cast(value: SSAValue, unsigned: bool, target: Attribute, insert: Insert) -> 
     return insert((arith.ExtUIOp if unsigned else arith.ExtSIOp)(value, target))
 
 
-def _requantize(value: SSAValue, scale: FloatAttr, insert: Insert) -> SSAValue:
-    """int32 -> float32, scaled, rounded to nearest even, saturated to int8 (instruction set, section 10)."""
+def _requantize(value: SSAValue, scale: FloatAttr, element: Attribute, insert: Insert) -> SSAValue:
+    """int32 -> float32, scaled, rounded to nearest even, saturated to int8 (instruction set, section 10); of floating point the same
+    operations stand for what arrays make of sums (`baco.compiler.blocks.host` has no meaning for them)."""
     f32 = Float32Type()
 
     def constant(number: float) -> SSAValue:
@@ -120,7 +151,8 @@ def _requantize(value: SSAValue, scale: FloatAttr, insert: Insert) -> SSAValue:
     scaled = insert(arith.MulfOp(insert(arith.SIToFPOp(value, f32)), insert(arith.ConstantOp(scale))))
     rounded = insert(math.RoundEvenOp(scaled))
     bounded = insert(arith.MinimumfOp(insert(arith.MaximumfOp(rounded, constant(-128.0))), constant(127.0)))
-    return insert(arith.FPToSIOp(bounded, i8))
+    assert isinstance(element, IntegerType)
+    return insert(arith.FPToSIOp(bounded, element))
 
 
 def identity(rank: int) -> AffineMap:

@@ -19,6 +19,7 @@ from xdsl.ir.affine import (
 )
 
 from baco.common.errors import InputError
+from baco.compiler.blocks.elementwise import floating
 from baco.compiler.blocks.memory import Accumulated, Computed, Filled, InMemory
 from baco.compiler.blocks.reading import requantisation, shape_of
 from baco.compiler.blocks.scalars import is_scalar_operation, requantise, scalar_operation, truth
@@ -72,7 +73,7 @@ class HostCode:
         with self.section(), self.loops(to.sizes) as at:
             e = self.state.e
             inside = tuple(e.add(start, index) for start, index in zip(starts, at, strict=True))
-            e.store(self.address(to, at), self.element(value, inside), _bits(to.bits))
+            e.store(self.address(to, at), self.element(value, inside), memory_bits(to.bits))
 
     @contextmanager
     def loops(self, sizes: Sequence[Number]) -> Iterator[tuple[Number, ...]]:
@@ -116,12 +117,12 @@ class HostCode:
             there = e.both(there, e.compare("sge", shifted, 0))
             there = e.both(there, e.compare("slt", shifted, size))
         if there is True:
-            return e.load(self.address(block, where), _bits(block.bits))
+            return e.load(self.address(block, where), memory_bits(block.bits))
         if there is False:
             return block.other
         cell = e.variable(block.other)
         with e.when(there):
-            cell.set(e.load(self.address(block, where), _bits(block.bits)))
+            cell.set(e.load(self.address(block, where), memory_bits(block.bits)))
         return cell.get()
 
     def _computed(self, op: GenericOp, at: tuple[Number, ...], memo: _Memo) -> Number:
@@ -182,7 +183,7 @@ class HostCode:
                 local: dict[SSAValue, Number] = {block.args[-1]: cell.get()}
                 local |= self._operands(op, at, {})
                 cell.set(self.body(block.ops, local, at)[0])
-            e.store(self.address(target, position), cell.get(), _bits(target.bits))
+            e.store(self.address(target, position), cell.get(), memory_bits(target.bits))
         return target
 
     def body(
@@ -200,6 +201,7 @@ class HostCode:
         for op in ops:
             if isinstance(op, YieldOp | scf.YieldOp):
                 return [number(operand) for operand in op.operands]
+            check_integers(op)
             if isinstance(op, IndexOp):
                 local[op.result] = at[op.dim.value.data]
             elif isinstance(op, memref.LoadOp):
@@ -235,10 +237,11 @@ class HostCode:
         e = self.state.e
         size = bytes_of(op.memref)
         (index,) = indices
-        return e.load(e.add(self.state.arguments[op.memref], e.mul(index, size)), _bits(8 * size))
+        return e.load(e.add(self.state.arguments[op.memref], e.mul(index, size)), memory_bits(8 * size))
 
     def product(self, op: MatmulOp) -> InMemory:
         """A matrix product that the array cannot compute, as int32 in main memory."""
+        check_integers(op)
         e = self.state.e
         left, right = op.inputs
         total = op.outputs[0]
@@ -255,6 +258,16 @@ class HostCode:
         return result
 
 
+def check_integers(op: Operation) -> None:
+    """Raise InputError, with the line, for floating point that the array does not do on the way of loads, products and stores."""
+    if floating(op):
+        raise InputError(
+            "arrays of floating point do not compute this, and the host core does it for integers only",
+            location=location_of(op),
+            hint="a block from memory is added to sums of products; these are cut off and rounded where they are stored",
+        )
+
+
 def _extents(op: GenericOp) -> list[int]:
     """How often each iteration runs; 0 where no operand tells."""
     found = [0] * op.indexing_maps.data[0].data.num_dims
@@ -269,6 +282,6 @@ def _on_index(op: Operation) -> bool:
     return bool(op.results) and op.results[0].type.name == "index" and is_scalar_operation(op)
 
 
-def _bits(bits: int) -> Literal[8, 16, 32, 64]:
+def memory_bits(bits: int) -> Literal[8, 16, 32, 64]:
     """Of an element in memory."""
     return 8 if bits <= 8 else 16 if bits <= 16 else 32 if bits <= 32 else 64

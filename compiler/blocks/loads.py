@@ -38,7 +38,7 @@ class LoadCode:
             was written long before.
 
     Attributes:
-        wide, wide_int32: tiles that one load moves of int8 and of int32.
+        wide, wide_sums: tiles that one load moves of elements and of sums.
         pipeline: those loads.
     """
 
@@ -55,8 +55,8 @@ class LoadCode:
         self._copies = {one.value: one.stages for one in pipelined}
         self._load_numbers: dict[tuple[Number, int, int], int] = {}
         dim = state.accelerator.dim
-        self.wide = max(MOVE_BYTES // dim, 1)
-        self.wide_int32 = max(MOVE_BYTES // (4 * dim), 1)
+        self.wide = max(MOVE_BYTES // (state.accelerator.element_bytes * dim), 1)
+        self.wide_sums = max(MOVE_BYTES // (4 * dim), 1)
         self.pipeline = Pipeline(
             state,
             [one for one in pipelined if min(one.stages, state.buffering.scratchpad) > 1],

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, i64
@@ -18,8 +19,10 @@ from xdsl.dialects.linalg.ops import MatmulOp
 from xdsl.ir import BlockArgument, Operation
 
 from baco.accel.config import Accelerator
+from baco.accel.input_format import InputFormat
 from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.blocks.analysis import enclosing_loops, exact_depth
+from baco.compiler.blocks.elementwise import floating
 from baco.compiler.blocks.reading import Addend
 from baco.compiler.blocks.rounds import Rounds
 from baco.compiler.blocks.tiled import (
@@ -75,12 +78,20 @@ def product_to_instgem(function: func.FuncOp, accelerator: Accelerator) -> func.
 
 
 def product_schedule(product: TiledProduct, accelerator: Accelerator) -> Schedule:
-    """How the product is carried out, in tiles of whole blocks. Raises InfeasibleError where no such tile fits."""
+    """How the product is carried out, in tiles of whole blocks. Raises InfeasibleError where no such tile fits, and where the array has
+    other elements or would add them up in another order than the text."""
     from baco.compiler.choice.choose import AllowedStyles, choose
 
+    layer, depth = product.layer, product.blocks[2]
+    if layer.elements != accelerator.input_format:
+        raise InfeasibleError(
+            f"a product of {layer.elements}, and {accelerator.name} has {accelerator.input_format}"
+        )
+    if layer.real and depth < layer.problem.C and depth % accelerator.dim:
+        raise InfeasibleError(f"sums of {depth} products are no whole blocks of {accelerator.dim}")
     # macros sum over the array's whole side
     style: AllowedStyles = "auto" if exact_depth(accelerator) >= accelerator.dim else "explicit"
-    return choose(product.layer, accelerator, style=style, blocks=product.blocks)
+    return choose(layer, accelerator, style=style, blocks=product.blocks)
 
 
 def emit_product(function: func.FuncOp, product: TiledProduct, accelerator: Accelerator) -> func.FuncOp:
@@ -137,6 +148,9 @@ def tiled_product(function: func.FuncOp) -> TiledProduct:
     view, value = stored_block(store)
     total, scale, relu, addends = way_out(value, store)
     start = summed_from(product, inside[len(outside) :], total)
+    elements = cast(InputFormat, floating(product) or "integer")
+    if elements != "integer" and addends:
+        raise not_tiled(store, "sums in floating point begin with the bias")
     addends += added_at_start(start, store)
     factors = [factor_matrix(one, rounds, product, programs.count) for one in product.inputs]
     result = block_matrix(view, programs, store, programs.count)
@@ -149,8 +163,8 @@ def tiled_product(function: func.FuncOp) -> TiledProduct:
     cut = Cut(a, b, result, programs.counts, product)
     bias = _bias(addends, programs, cut, store)
     blocks = (a.shape[0], b.shape[1], a.shape[1])
-    layer = cut.layer(scale, relu=relu, bias=bias is not None)
-    return TiledProduct(layer, blocks, *cut.places(layer.output_bits), bias)
+    layer = cut.layer(scale, relu=relu, bias=bias is not None, elements=elements)
+    return TiledProduct(layer, blocks, *cut.places(layer.output_bits, layer.element_bytes), bias)
 
 
 def _single(function: func.FuncOp) -> tuple[MatmulOp, memref.CopyOp]:

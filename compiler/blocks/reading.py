@@ -16,6 +16,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
 from baco.accel.isa import float32_bits
+from baco.compiler.blocks.elementwise import floating
 from baco.compiler.ir.known import known
 
 #: A size or offset of the structured level: known, or an index value.
@@ -53,7 +54,7 @@ class BlockLoad:
 
 @dataclass(frozen=True)
 class Factor:
-    """A factor of a product: an int8 block, used as it is or transposed."""
+    """A factor of a product: a block of elements, used as it is or transposed."""
 
     source: SSAValue
     transposed: bool
@@ -61,7 +62,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Addend:
-    """A block that loads to the accumulator give: int32, or int8 widened; a row may be repeated for all rows.
+    """A block that loads to the accumulator give: sums, or elements widened; a row may be repeated for all rows.
 
     Attributes:
         load: the block in memory.
@@ -189,20 +190,25 @@ def _reduces(op: GenericOp) -> bool:
     return any(kind.data != IteratorType.PARALLEL for kind in op.iterator_types)
 
 
+def _element(op: arith.ExtSIOp) -> bool:
+    """What is widened is an element of an array: int8, or floating point."""
+    return op.input.type == i8 or floating(op) is not None
+
+
 def factor_of(value: SSAValue) -> Factor | None:
-    """The int8 block behind an operand (i32) of a product, as far as sign extension and transposition explain it."""
+    """The block of elements behind an operand (i32) of a product, as far as their widening and transposition explain it."""
     transposed, extended = False, False
     while (step := _single_input(value)) is not None:
         source, along, op = step
         if along not in ([0, 1], [1, 0]):
             break
         if op is not None:
-            if not isinstance(op, arith.ExtSIOp) or op.input.type != i8 or extended:
+            if not isinstance(op, arith.ExtSIOp) or not _element(op) or extended:
                 break
             extended = True
         transposed ^= along == [1, 0]
         value = source
-    if not extended or not isinstance(value.type, TensorType) or value.type.element_type != i8:
+    if not extended:
         return None
     return Factor(value, transposed)
 
@@ -217,13 +223,13 @@ def addend_of(value: SSAValue) -> Addend | None:
     while (step := _single_input(value)) is not None:
         source, inner, op = step
         if op is not None:
-            if not isinstance(op, arith.ExtSIOp) or op.input.type != i8 or op.result.type != i32 or extended:
+            if not isinstance(op, arith.ExtSIOp) or not _element(op) or op.result.type != i32 or extended:
                 return None
             extended = True
         along = [None if dim is None else inner[dim] for dim in along]
         value = source
     load = block_load(value)
-    if load is None or load.bits != (8 if extended else 32) or not load.zero_padded_high:
+    if load is None or (load.bits == 32) == extended or not load.zero_padded_high:
         return None
     row, column = along
     if column is None or any(

@@ -16,6 +16,7 @@ from xdsl.dialects import bufferization, memref, scf, tensor
 from xdsl.dialects.linalg.ops import MatmulOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from baco.accel.input_format import InputFormat
 from baco.common.errors import InputError
 from baco.compiler.blocks.reading import (
     Addend,
@@ -334,7 +335,9 @@ class Cut:
         wide = sizes[self.there][self._chosen] >= self._columns[self._chosen]
         return start if self.groups == 1 and (at == start + self._n).all() and wide.all() else None
 
-    def layer(self, scale: float | None, *, relu: bool, bias: bool) -> Layer:
+    def layer(
+        self, scale: float | None, *, relu: bool, bias: bool, elements: InputFormat = "integer"
+    ) -> Layer:
         """The product, or a batch of them."""
         rows, columns, depth = self.rows, self.columns, self.depth
         turned = self.b_stride == 1 and (self._b.strides[1] or depth) != 1
@@ -356,16 +359,16 @@ class Cut:
             weight=Layout(pitch_b, steps[1]),
             output=Layout(self.c_pitch or columns, steps[2]),
             weights_transposed=turned,
+            elements=elements,
         )
 
-    def places(self, bits: int) -> tuple[TensorPlace, TensorPlace, TensorPlace]:
+    def places(self, bits: int, element_bytes: int = 1) -> tuple[TensorPlace, TensorPlace, TensorPlace]:
         """Where both factors and the result, of so many bits, begin."""
         first = [int(place[self._chosen].min()) for place in self._places]
-        size = bits // 8
         return (
-            TensorPlace(self._a.argument, first[0]),
-            TensorPlace(self._b.argument, first[1]),
-            TensorPlace(self._c.argument, first[2] * size),
+            TensorPlace(self._a.argument, first[0] * element_bytes),
+            TensorPlace(self._b.argument, first[1] * element_bytes),
+            TensorPlace(self._c.argument, first[2] * bits // 8),
         )
 
 

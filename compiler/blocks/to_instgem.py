@@ -25,6 +25,8 @@ from baco.compiler.blocks.analysis import Analysis, enclosing_loops
 from baco.compiler.blocks.array import ArrayCode
 from baco.compiler.blocks.bias import begin_sums_with_addends
 from baco.compiler.blocks.disjoint import writes_once
+from baco.compiler.blocks.elementwise import floating
+from baco.compiler.blocks.host import check_integers
 from baco.compiler.blocks.memory import (
     Accumulated,
     Computed,
@@ -82,7 +84,8 @@ def function_to_instgem(function: func.FuncOp, accelerator: Accelerator) -> func
     """
     _check(function)
     analysis = Analysis(function, accelerator)
-    if begin_sums_with_addends(function, analysis):
+    floats = any(isinstance(op, MatmulOp) and floating(op) for op in function.walk())
+    if not floats and begin_sums_with_addends(function, analysis):  # floating point has the order of the text
         analysis = Analysis(function, accelerator)
     pipelined = pipelined_loads(function, analysis, accelerator.dim)
     bufferings = _bufferings(max([2, *(one.stages for one in pipelined)]))
@@ -272,6 +275,7 @@ class _Lowering:
     def _scalar(self, op: Operation) -> None:
         if isinstance(op, arith.ConstantOp) and not isinstance(op.value, IntegerAttr):
             return
+        check_integers(op)
         operands = [self.state.numbers[operand] for operand in op.operands]
         self.state.numbers[op.results[0]] = scalar_operation(self.state.e, op, operands)
 

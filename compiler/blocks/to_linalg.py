@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import (
     DenseArrayBase,
+    FloatAttr,
     FunctionType,
     IndexType,
     IntegerAttr,
@@ -45,6 +46,7 @@ from baco.compiler.blocks.elementwise import (
     generic,
     identity,
     integer,
+    marked,
     reduction,
     scalar,
     signless,
@@ -177,7 +179,7 @@ class _Converter:
         elif isinstance(op, baco.DotOp):
             if not _accumulates_elsewhere(op):
                 self.meanings[op.result] = self._dot(op, op.accumulator, build)
-        elif isinstance(op, baco.AddOp) and (product := _accumulating_product(op)) is not None:
+        elif isinstance(op, baco.AddOp) and (product := baco.accumulating_product(op)) is not None:
             total = op.rhs if op.lhs is product.result else op.lhs
             self.meanings[op.result] = self._dot(product, total, build)
         elif op.regions or len(op.results) != 1:
@@ -271,6 +273,8 @@ class _Converter:
         if isinstance(op, baco.ReduceOp):
             return reduction(op, operands[0], build)
         shape = baco.shape_of(op.results[0].type)
+        if isinstance(op, arith.ConstantOp) and isinstance(op.value, FloatAttr):
+            return integer(0, signless(op.result.type), build.insert)  # the one constant of floating point
         if not shape:
             made = scalar(op, operands, build.insert)
             if made is None:
@@ -310,15 +314,14 @@ class _Converter:
     def _dot(self, op: baco.DotOp, accumulator: SSAValue | None, build: IndexBuilder) -> SSAValue:
         factors = []
         for operand in (op.a, op.b):
-            unsigned = baco.element_type(operand.type) == baco.ui8
-            factors.append(_widened(self.value(operand, build), unsigned, build))
+            factors.append(_widened(self.value(operand, build), operand, build))
         if accumulator is None:
             zero = integer(0, i32, build.insert)
-            out = build.insert(EmptyOp((), op.result.type))
+            out = build.insert(EmptyOp((), TensorType(i32, baco.shape_of(op.result.type))))
             total = build.insert(FillOp([zero], [out]))
         else:
             total = self.value(accumulator, build)
-        return build.insert(MatmulOp(factors, [total]))
+        return marked(build.insert, op.a)(MatmulOp(factors, [total]))
 
     # ---------------------------------------------------------------- memory
 
@@ -379,33 +382,19 @@ class _Converter:
         scatter(pointers.argument, where, condition, value, shape, build)
 
 
-def _accumulating_product(op: Operation) -> baco.DotOp | None:
-    """The product of a sum `total + dot(a, b)` that can add to the total itself: used nowhere else."""
-    if isinstance(op, baco.AddOp):
-        for operand in (op.rhs, op.lhs):
-            product = operand.owner
-            if (
-                isinstance(product, baco.DotOp)
-                and product.accumulator is None
-                and product.parent is op.parent
-                and operand.has_one_use()
-            ):
-                return product
-    return None
-
-
 def _accumulates_elsewhere(op: baco.DotOp) -> bool:
     """The product is computed where it is added to something."""
     return op.result.has_one_use() and any(
-        _accumulating_product(use.operation) is op for use in op.result.uses
+        baco.accumulating_product(use.operation) is op for use in op.result.uses
     )
 
 
-def _widened(block: SSAValue, unsigned: bool, build: IndexBuilder) -> SSAValue:
-    """A factor of a product in i32."""
+def _widened(block: SSAValue, factor: SSAValue, build: IndexBuilder) -> SSAValue:
+    """A factor of a product, a value of the `baco` level, in i32."""
     assert isinstance(block.type, TensorType)
+    unsigned = baco.element_type(factor.type) == baco.ui8
 
     def body(args: Sequence[SSAValue], insert: Insert) -> SSAValue:
-        return cast(args[0], unsigned, i32, insert)
+        return cast(args[0], unsigned, i32, marked(insert, factor))
 
     return generic(build, [(block, identity(2))], block.type.get_shape(), i32, body)

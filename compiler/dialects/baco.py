@@ -7,8 +7,8 @@ tells which. Sizes, strides and block sizes of a launch are constants here, so e
 Programs of a grid are independent of each other; they run in any order, with axis 0 fastest where order
 shows.
 
-Values are of one of these types, T being an element type (`i1`, `i8`, `ui8`, `i16`, `i32`, or `index` for
-offsets):
+Values are of one of these types, T being an element type (`i1`, `i8`, `ui8`, `i16`, `i32`, `index` for
+offsets, or of arrays of floating point `f8E4M3FN`, `f8E5M2`, `bf16` and `f32`):
 
 * T, a scalar;
 * `tensor<...xT>`, a block;
@@ -19,7 +19,9 @@ Scalars of type `index` are computed by `arith` operations, loops are `scf.for` 
 scalars and blocks of data or offsets, never pointers: a pointer is always some function argument plus
 offsets that are computed where it is used. Pointer arithmetic counts elements, not bytes.
 
-Arithmetic wraps in two's complement (`ui8`: modulo 256); both operands have the same type. `baco.load` and
+Arithmetic wraps in two's complement (`ui8`: modulo 256); both operands have the same type. Of floating point there are
+`baco.dot`, `baco.add` of `f32`, `baco.maximum` with zeros, `baco.requantize`, `baco.cast` of elements to `f32` and what moves
+blocks; constants are 0. `baco.load` and
 `baco.store` say with `low`/`high` which part of a block lies inside the array, so lowering never has to
 guess.
 """
@@ -40,7 +42,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Dialect, Operation, SSAValue
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     AttrSizedOperandSegments,
@@ -83,6 +85,8 @@ from baco.compiler.dialects.baco_rows import REDUCTIONS, ReduceOp, SoftmaxOp
 from baco.compiler.dialects.baco_types import (
     DATA_TYPES,
     ELEMENT_TYPES,
+    FLOAT_ELEMENTS,
+    FLOAT_TYPES,
     GRID,
     SIZES,
     STORED_TYPES,
@@ -91,6 +95,7 @@ from baco.compiler.dialects.baco_types import (
     check_pointer,
     check_value,
     element_type,
+    f32,
     index,
     shape_of,
     ui8,
@@ -100,6 +105,8 @@ from baco.compiler.dialects.baco_types import (
 __all__ = [
     "DATA_TYPES",
     "ELEMENT_TYPES",
+    "FLOAT_ELEMENTS",
+    "FLOAT_TYPES",
     "GRID",
     "PREDICATES",
     "REDUCTIONS",
@@ -136,8 +143,10 @@ __all__ = [
     "SubOp",
     "TransOp",
     "XorOp",
+    "accumulating_product",
     "block_type",
     "element_type",
+    "f32",
     "index",
     "shape_of",
     "ui8",
@@ -449,7 +458,8 @@ class StoreOp(_AccessOp):
 class DotOp(IRDLOperation):
     """The matrix product of `a` (M x K) and `b` (K x N), plus `accumulator` (M x N) if given, in i32.
 
-    Operands are i8 or ui8, each its own; products and sums are exact modulo 2^32.
+    Operands are i8 or ui8, each its own; products and sums are exact modulo 2^32. Or both are of one type of floating point: then
+    sums are f32, added up as `baco.compiler.layers.float_sums` has it, blocks of as many products as the array has rows to what there is.
     """
 
     name = "baco.dot"
@@ -472,7 +482,12 @@ class DotOp(IRDLOperation):
     ) -> None:
         a, b = SSAValue.get(a), SSAValue.get(b)
         shape = [shape_of(a.type)[0], shape_of(b.type)[1]]
-        super().__init__(operands=[a, b, accumulator], result_types=[TensorType(i32, shape)])
+        super().__init__(operands=[a, b, accumulator], result_types=[TensorType(self._sum_of(a.type), shape)])
+
+    @staticmethod
+    def _sum_of(factor: Attribute) -> Attribute:
+        """The type of sums of products."""
+        return f32 if element_type(factor) in FLOAT_TYPES else i32
 
     def verify_(self) -> None:
         a, b = shape_of(self.a.type), shape_of(self.b.type)
@@ -480,15 +495,32 @@ class DotOp(IRDLOperation):
             raise VerifyException(
                 f"the shapes of {self.a.type} and {self.b.type} do not agree for a matrix product"
             )
-        check_value(self.a.type, (i8, ui8), "the first factor")
-        check_value(self.b.type, (i8, ui8), "the second factor")
-        expected = TensorType(i32, [a[0], b[1]])
+        element = element_type(self.a.type)
+        check_value(self.a.type, (i8, ui8, *FLOAT_ELEMENTS.values()), "the first factor")
+        floats = element in FLOAT_TYPES
+        check_value(self.b.type, (element,) if floats else (i8, ui8), "the second factor")
+        expected = TensorType(self._sum_of(self.a.type), [a[0], b[1]])
         if self.result.type != expected:
             raise VerifyException(f"this product gives {expected}, not {self.result.type}")
         if self.accumulator is not None and self.accumulator.type != expected:
             raise VerifyException(
                 f"the accumulator of this product must be {expected}, got {self.accumulator.type}"
             )
+
+
+def accumulating_product(op: Operation) -> DotOp | None:
+    """The product of a sum `total + dot(a, b)` that can add to the total itself: used nowhere else."""
+    if isinstance(op, AddOp):
+        for operand in (op.rhs, op.lhs):
+            product = operand.owner
+            if (
+                isinstance(product, DotOp)
+                and product.accumulator is None
+                and product.parent is op.parent
+                and operand.has_one_use()
+            ):
+                return product
+    return None
 
 
 Baco = Dialect(

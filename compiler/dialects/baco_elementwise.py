@@ -29,8 +29,12 @@ from xdsl.utils.exceptions import VerifyException
 
 from baco.compiler.dialects.baco_types import (
     ELEMENT_TYPES,
+    FLOAT_ELEMENTS,
+    FLOAT_TYPES,
     block_type,
     check_value,
+    element_type,
+    f32,
     shape_of,
 )
 
@@ -207,7 +211,7 @@ class SelectOp(IRDLOperation):
 @irdl_op_definition
 class CastOp(IRDLOperation):
     """The integer in another type: widened by its sign (`ui8`, `i1`: by zeros), narrowed by dropping high
-    bits.
+    bits. An element of floating point as `f32`.
     """
 
     name = "baco.cast"
@@ -228,6 +232,13 @@ class CastOp(IRDLOperation):
             raise VerifyException(
                 f"a cast keeps the shape: {self.value.type} cannot become {self.result.type}"
             )
+        kinds = element_type(self.value.type), element_type(self.result.type)
+        if any(kind in FLOAT_TYPES for kind in kinds) and (
+            kinds[0] not in FLOAT_ELEMENTS.values() or kinds[1] != f32
+        ):
+            raise VerifyException(
+                f"elements of floating point are cast to f32, not {self.value.type} to {self.result.type}"
+            )
 
 
 @irdl_op_definition
@@ -235,7 +246,8 @@ class RequantizeOp(IRDLOperation):
     """i32 to i8 as the accelerator stores results (instruction set, section 10).
 
     int32 -> float32, to nearest even; times `scale` in float32, to nearest even; -> integer, to nearest
-    even; saturated to -128 ... 127.
+    even; saturated to -128 ... 127. Or f32 to an element of floating point: times `scale`, a power of two, and
+    rounded once, saturated.
     """
 
     name = "baco.requantize"
@@ -246,17 +258,23 @@ class RequantizeOp(IRDLOperation):
     traits = traits_def(Pure())
     assembly_format = "$value `by` $scale attr-dict `:` type($value) `to` type($result)"
 
-    def __init__(self, value: SSAValue | Operation, scale: float) -> None:
+    def __init__(self, value: SSAValue | Operation, scale: float, element: Attribute = i8) -> None:
         value = SSAValue.get(value)
         super().__init__(
             operands=[value],
-            result_types=[block_type(shape_of(value.type), i8)],
+            result_types=[block_type(shape_of(value.type), element)],
             properties={"scale": FloatAttr(float(np.float32(scale)), Float32Type())},
         )
 
     def verify_(self) -> None:
-        check_value(self.value.type, (i32,), "the operand")
-        if self.result.type != block_type(shape_of(self.value.type), i8):
+        check_value(self.value.type, (i32, f32), "the operand")
+        floats = element_type(self.value.type) == f32
+        results = tuple(FLOAT_ELEMENTS.values()) if floats else (i8,)
+        if self.result.type not in [block_type(shape_of(self.value.type), one) for one in results]:
             raise VerifyException(f"requantising {self.value.type} cannot give {self.result.type}")
+        if floats and np.frexp(self.scale.value.data)[0] != 0.5:
+            raise VerifyException(
+                f"numbers in floating point are scaled by powers of two, not {self.scale.value.data:g}"
+            )
         if not isinstance(self.scale.type, Float32Type) or not np.isfinite(self.scale.value.data):
             raise VerifyException("the scale must be a finite f32")

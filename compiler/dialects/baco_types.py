@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
+    AnyFloat,
+    BFloat16Type,
+    Float32Type,
     IndexType,
     IntegerType,
     Signedness,
     TensorType,
+    f8E4M3FN,
+    f8E5M2,
     i1,
     i8,
     i16,
@@ -24,8 +29,12 @@ from xdsl.utils.exceptions import VerifyException
 
 index = IndexType()
 ui8 = IntegerType(8, Signedness.UNSIGNED)
+f32 = Float32Type()
+#: Elements of floating point, by `Accelerator.input_format`; their sums are `f32`.
+FLOAT_ELEMENTS: dict[str, AnyFloat] = {"fp8-e4m3": f8E4M3FN, "fp8-e5m2": f8E5M2, "bf16": BFloat16Type()}
+FLOAT_TYPES: tuple[Attribute, ...] = (*FLOAT_ELEMENTS.values(), f32)
 #: Element types of arrays, hence of loads and stores.
-STORED_TYPES = (i8, ui8, i16, i32)
+STORED_TYPES = (i8, ui8, i16, i32, *FLOAT_TYPES)
 DATA_TYPES = (i1, *STORED_TYPES)
 ELEMENT_TYPES = (*DATA_TYPES, index)
 
@@ -42,7 +51,7 @@ SIZES = "baco.sizes"
 
 @irdl_attr_definition
 class PointerType(ParametrizedAttribute, TypeAttribute):
-    """`!baco.ptr<i8>`: the address of an element of an array of `i8`, `ui8`, `i16` or `i32`."""
+    """`!baco.ptr<i8>`: the address of an element of an array of one of `STORED_TYPES`."""
 
     name = "baco.ptr"
 
@@ -59,7 +68,8 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
 
     def verify(self) -> None:
         if self.pointee not in STORED_TYPES:
-            raise VerifyException(f"a pointer points to i8, ui8, i16 or i32, not {self.pointee}")
+            names = ", ".join(map(str, STORED_TYPES[:-1]))
+            raise VerifyException(f"a pointer points to {names} or {STORED_TYPES[-1]}, not {self.pointee}")
 
 
 def element_type(value_type: Attribute) -> Attribute:
@@ -98,7 +108,9 @@ def check_pointer(value_type: Attribute) -> Attribute:
 
 
 def value_range(element: Attribute) -> tuple[int, int]:
-    """The least and greatest value of an element type (`index`: of 64 bits)."""
+    """The least and greatest value of an element type (`index`: of 64 bits); of floating point 0, the one constant there is."""
+    if element in FLOAT_TYPES:
+        return 0, 0
     if not isinstance(element, IntegerType):
         return -(2**63), 2**63 - 1
     width = element.width.data

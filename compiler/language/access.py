@@ -51,6 +51,11 @@ def load(b: Builder, pointer: Value, mask: Value, other: Value, boundary_check: 
         other = integer(0)  # kernels written for floating point say so
     substitute = b.fixed_integer(other, "`other`")
     if not low <= substitute <= high:
+        if pointer.argument.dtype.floating:
+            b.fail(
+                f"`other` = {substitute} as {pointer.argument.dtype}",
+                "what is outside of arrays of floating point is 0",
+            )
         b.fail(f"`other` = {substitute} does not fit {pointer.argument.dtype} ({low} ... {high})")
     if isinstance(mask, KernelConstant) and mask.value is False:
         return Data(b.emit_broadcast(b.emit_constant(substitute, pointer.argument.dtype.ir), pointer.shape))

@@ -25,7 +25,7 @@ from baco.compiler.dialects.baco import (
 )
 from baco.compiler.language import layouts
 from baco.compiler.language.builder import Builder
-from baco.compiler.language.dtypes import Dtype, boolean, int32, offset, promote
+from baco.compiler.language.dtypes import Dtype, boolean, float32, int32, offset, promote
 from baco.compiler.language.forms import Form
 from baco.compiler.language.values import (
     BlockPointer,
@@ -90,7 +90,7 @@ def binary(b: Builder, symbol: str, left: Value, right: Value) -> Value:
             b.fail(f"`{symbol}` does not move {value.describe()}", "use baco.advance(pointer, offsets)")
     if isinstance(left, Pointer) or isinstance(right, Pointer):
         return _move(b, symbol, left, right)
-    left, right = _as_offsets(left), _as_offsets(right)
+    left, right = _zero_as_integer(_as_offsets(left), right), _zero_as_integer(_as_offsets(right), left)
     if isinstance(left, Offsets):
         right = _offsets_of_data(b, right)
     elif isinstance(right, Offsets):
@@ -106,6 +106,12 @@ def binary(b: Builder, symbol: str, left: Value, right: Value) -> Value:
         if result is not None:
             return result
     return elementwise(b, symbol, left, right)
+
+
+def _zero_as_integer(value: Value, other: Value) -> Value:
+    """0.0 beside floating point as the constant that there is; anything else as it is."""
+    zero = isinstance(value, KernelConstant) and isinstance(value.value, float) and value.value == 0
+    return integer(0) if zero and isinstance(other, Data) and other.dtype.floating else value
 
 
 def _as_offsets(value: Value, ends: tuple[int, int] | None = None, *, data: bool = False) -> Value:
@@ -283,6 +289,11 @@ def _operand_dtypes(b: Builder, what: str, operands: Sequence[Value]) -> Dtype:
     ]
     for value in operands:
         if isinstance(value, KernelConstant) and isinstance(value.value, float):
+            if any(dtype.floating for dtype in known):
+                b.fail(
+                    f"{what} of a fraction ({value.value})",
+                    "numbers in floating point but 0 come from arrays",
+                )
             b.fail(
                 f"{what} of a fraction ({value.value}) and integers",
                 "scale with baco.requantize(x, scale), the only operation that takes a fraction",
@@ -296,6 +307,8 @@ def _operand_dtypes(b: Builder, what: str, operands: Sequence[Value]) -> Dtype:
                 f"{what} of {dtype} and {other}",
                 "turn conditions into numbers by baco.where(condition, 1, 0)",
             )
+        if dtype != other and (dtype.floating or other.floating):
+            b.fail(f"{what} of {dtype} and {other}", 'elements become float32 by `.to("float32")`')
         dtype = promote(dtype, other)
     if any(isinstance(value, Integer) and not value.fixed for value in operands) and dtype not in (
         offset,
@@ -353,6 +366,8 @@ def elementwise(b: Builder, symbol: str, left: Value, right: Value) -> Data | Of
     if symbol not in ELEMENTWISE:
         b.fail(f"{what} is not available for {left.describe()} and {right.describe()}")
     dtype = _operand_dtypes(b, what, (left, right))
+    if dtype.floating:
+        _check_floats(b, symbol, (left, right), dtype)
     if dtype == boolean and symbol not in ("&", "|", "^"):
         b.fail(
             f"{what} of conditions",
@@ -368,6 +383,15 @@ def elementwise(b: Builder, symbol: str, left: Value, right: Value) -> Data | Of
     if symbol == "&" and isinstance(left, Data) and isinstance(right, Data):
         return Data(result.ssa, both(left.window, right.window, result.shape))
     return result
+
+
+def _check_floats(b: Builder, symbol: str, operands: Sequence[Value], dtype: Dtype) -> None:
+    """Raises unless arrays of floating point do this."""
+    if symbol == "+" and dtype != float32:
+        b.fail(f"`+` of {dtype}", 'sums are float32: `.to("float32")`')
+    zeros = [value for value in operands if isinstance(value, Integer) and value.fixed and value.value == 0]
+    if symbol == "maximum" and len(zeros) != 1:
+        b.fail(f"`maximum` of two blocks of {dtype}", "arrays of floating point have baco.maximum(x, 0) only")
 
 
 def _check_right_operand(b: Builder, symbol: str, right: Value, dtype: Dtype) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from baco.compiler.language.dtypes import BY_NAME, Dtype
@@ -31,12 +32,17 @@ def as_array(name: str, thing: object) -> Array | None:
             )
         if thing.layout != torch.strided or thing.is_complex() or thing.is_quantized:
             raise KernelError(
-                f"argument `{name}` is no plain tensor", hint="kernels take dense integer tensors"
+                f"argument `{name}` is no plain tensor", hint="kernels take dense tensors of numbers"
             )
         if str(thing.dtype).removeprefix("torch.") not in BY_NAME:
             raise KernelError(f"argument `{name}` has elements {thing.dtype}", hint=f"kernels take {_DTYPES}")
-        array: Array = thing.detach().numpy()
-        return array
+        kind = BY_NAME[str(thing.dtype).removeprefix("torch.")]
+        if not kind.floating:
+            array: Array = thing.detach().numpy()
+            return array
+        # numpy has no such types but those of ml_dtypes, which torch does not know
+        codes: Array = thing.detach().view(getattr(torch, kind.numpy.name)).numpy()
+        return codes.view(np.dtype(getattr(ml_dtypes, kind.name, kind.name)))
     return thing if isinstance(thing, np.ndarray) else None
 
 
@@ -47,7 +53,7 @@ class FlatBuffer:
     Attributes:
         names: of the arguments, the first names the buffer.
         dtype: of the elements.
-        memory: a view of all of it, one-dimensional.
+        memory: a view of all of it, one-dimensional; of floating point the codes.
     """
 
     names: tuple[str, ...]
@@ -136,7 +142,9 @@ def _join(
     else:
         base = base.view()
         base.flags.writeable = False
+    kind = BY_NAME[base.dtype.name]
+    base = base.view(kind.numpy)
     memory = np.lib.stride_tricks.as_strided(
         base, ((end - start) // base.itemsize,), (base.itemsize,), writeable=base.flags.writeable
     )
-    return FlatBuffer(tuple(group), BY_NAME[base.dtype.name], memory), start
+    return FlatBuffer(tuple(group), kind, memory), start

@@ -9,28 +9,44 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import NoReturn, cast
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import FileLineColLoc, IndexType, IntAttr, IntegerAttr, IntegerType, StringAttr
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FileLineColLoc,
+    FloatAttr,
+    IndexType,
+    IntAttr,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+)
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from baco.compiler.dialects.baco import (
+    FLOAT_TYPES,
     AddOp,
+    AddPtrOp,
     ArangeOp,
     BroadcastOp,
     CastOp,
+    DotOp,
     ExpandDimsOp,
+    LoadOp,
+    MaximumOp,
     MulOp,
     ProgramIdOp,
+    RequantizeOp,
     SplatOp,
+    StoreOp,
     TransOp,
     element_type,
     index,
     shape_of,
     ui8,
 )
-from baco.compiler.language.dtypes import Dtype, int32, offset
+from baco.compiler.language.dtypes import Dtype, boolean, float32, int32, offset
 from baco.compiler.language.forms import UNBOUNDED, Atom, Form
 from baco.compiler.language.source import KernelError, KernelSource
 from baco.compiler.language.values import BlockLayout, Data, Gather, Integer, Offsets, Value, integer
@@ -42,6 +58,22 @@ MAX_INTEGER = 2**39
 MAX_EXPRESSIONS, MAX_OPERATIONS = 2**17, 2**15
 #: Characters of the name of an integer that is computed from others.
 _MAX_NAME = 500
+#: Operations that there are of floating point, too.
+_OF_FLOATS = (
+    *(
+        arith.ConstantOp,
+        scf.ForOp,
+        scf.YieldOp,
+        SplatOp,
+        BroadcastOp,
+        ExpandDimsOp,
+        TransOp,
+        AddPtrOp,
+        LoadOp,
+        StoreOp,
+    ),
+    *(DotOp, AddOp, MaximumOp, RequantizeOp, CastOp),
+)
 #: What to do about a kernel that is too large.
 SMALLER = "nest fewer loops, unroll fewer iterations, call fewer functions"
 
@@ -122,6 +154,14 @@ class Builder:
         self._operations += 1
         if self._operations > MAX_OPERATIONS:
             self.fail(f"this kernel makes more than {MAX_OPERATIONS:,} operations", SMALLER)
+        if not isinstance(operation, _OF_FLOATS):
+            for value in (*operation.operands, *operation.results):
+                if element_type(value.type) in FLOAT_TYPES:
+                    self.fail(
+                        f"no {operation.name.removeprefix('baco.')} of floating point",
+                        "arrays multiply, add sums of float32, cut off what is below 0 and round: baco.dot, +, baco.maximum(x, 0), "
+                        "baco.requantize(x, scale, dtype), x.to(dtype)",
+                    )
         place = self.source.location(self.node)
         operation.location = FileLineColLoc(
             StringAttr(place.file), IntAttr(place.line or 0), IntAttr(place.column or 0)
@@ -248,6 +288,9 @@ class Builder:
         """A scalar constant of any element type."""
         if element == ui8:
             return self.emit(CastOp(self.emit_constant(value, int32.ir), ui8))
+        if element in FLOAT_TYPES:
+            assert value == 0, "the one constant of floating point"
+            return self.emit(arith.ConstantOp(FloatAttr(0.0, cast(AnyFloat, element))))
         assert isinstance(element, IntegerType | IndexType)
         return self.emit(arith.ConstantOp(IntegerAttr(value, element)))
 
@@ -306,6 +349,11 @@ class Builder:
             if value.fixed and dtype is not None and dtype != offset:
                 low, high = dtype.range
                 if not low <= value.value <= high:
+                    if dtype.floating:
+                        self.fail(
+                            f"the constant {value.value} as {dtype}",
+                            "numbers in floating point but 0 come from arrays",
+                        )
                     self.fail(
                         f"{value.value} does not fit {dtype} ({low} ... {high})",
                         "cast the block to a wider type first",
@@ -318,15 +366,33 @@ class Builder:
             ssa = value.ssa
             if dtype is None or value.dtype == dtype:
                 return value
+            if dtype.floating or value.dtype.floating:
+                return self._in_floats(value, dtype)
         if dtype is not None and element_type(ssa.type) != dtype.ir:
             ssa = self.emit(CastOp(ssa, dtype.ir))
         return Data(ssa)
+
+    def _in_floats(self, value: Data, dtype: Dtype) -> Data:
+        """Elements of floating point as float32, or those rounded."""
+        if dtype == float32 and value.dtype.floating:
+            return Data(self.emit(CastOp(value.ssa, dtype.ir)))
+        if value.dtype == float32 and dtype.floating:
+            return Data(self.emit(RequantizeOp(value.ssa, 1.0, dtype.ir)))
+        raise self.error(
+            f"a cast of {value.dtype} to {dtype}",
+            "elements of floating point become float32, and float32 elements",
+        )
 
     def as_integer(self, value: Value) -> Integer | None:
         """The value as an integer: an integer, or a number of data; else None."""
         if isinstance(value, Integer):
             return value
-        if isinstance(value, Data) and not value.shape and value.dtype.name != "bool":
+        if (
+            isinstance(value, Data)
+            and not value.shape
+            and value.dtype != boolean
+            and not value.dtype.floating
+        ):
             return Integer(self.from_memory(value))
         return None
 

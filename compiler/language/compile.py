@@ -38,7 +38,6 @@ def compile_launch(launch: BoundLaunch, accelerator: Accelerator, *, blockwise: 
         InfeasibleError: its blocks exceed the accelerator's memories.
         InputError: it cannot be compiled for another reason.
     """
-    accelerator.check_integers("kernels compute products")
     module = launch.module()
     names = buffer_names(launch)
     # The text of the block program says everything that the program depends on, helpers and constants included.
@@ -48,7 +47,7 @@ def compile_launch(launch: BoundLaunch, accelerator: Accelerator, *, blockwise: 
         return _programs[key]
     written = set(stored(module))
     buffers = [
-        Buffer(name, (buffer.size,), buffer.dtype.name, "inout" if index in written else "input")
+        Buffer(name, (buffer.size,), buffer.dtype.numpy.name, "inout" if index in written else "input")
         for index, (name, buffer) in enumerate(zip(names, launch.buffers, strict=True))
     ]
     entry = launch.kernel.name

@@ -8,7 +8,8 @@ import numpy as np
 from xdsl.dialects.builtin import i1, i8, i16, i32
 from xdsl.ir import Attribute
 
-from baco.compiler.dialects.baco import index, ui8, value_range
+from baco.accel.number_formats import FORMATS
+from baco.compiler.dialects.baco import FLOAT_ELEMENTS, f32, index, ui8, value_range
 
 
 @dataclass(frozen=True)
@@ -16,16 +17,19 @@ class Dtype:
     """An element type.
 
     Attributes:
-        name: as users write it, and as numpy names it.
+        name: as users write it, and as numpy (of floating point: ml_dtypes) names it.
         ir: the type in the `baco` dialect.
+        floating: of floating point, its name among `baco.accel.number_formats.FORMATS`; empty for integers.
     """
 
     name: str
     ir: Attribute
+    floating: str = ""
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
-        return np.dtype(self.name)
+        """What memory holds: of floating point the codes, as signed integers."""
+        return np.dtype(f"int{int(FORMATS[self.floating].bits)}" if self.floating else self.name)
 
     @property
     def range(self) -> tuple[int, int]:
@@ -44,8 +48,14 @@ int32 = Dtype("int32", i32)
 #: Offsets and program ids; never stored.
 offset = Dtype("int64", index)
 
-#: Types of array elements.
-ARRAY_DTYPES = (int8, uint8, int16, int32)
+float32 = Dtype("float32", f32, "fp32")
+float8_e4m3fn, float8_e5m2, bfloat16 = (
+    Dtype(name, FLOAT_ELEMENTS[form], form)
+    for name, form in (("float8_e4m3fn", "fp8-e4m3"), ("float8_e5m2", "fp8-e5m2"), ("bfloat16", "bf16"))
+)
+
+#: Types of array elements: those of floating point on machines whose arrays compute it.
+ARRAY_DTYPES = (int8, uint8, int16, int32, float32, float8_e4m3fn, float8_e5m2, bfloat16)
 BY_NAME = {dtype.name: dtype for dtype in ARRAY_DTYPES}
 BY_IR = {dtype.ir: dtype for dtype in (boolean, *ARRAY_DTYPES, offset)}
 

@@ -13,14 +13,20 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from baco.accel.config import Accelerator
+from baco.accel.number_formats import FORMATS, FloatFormat
 from baco.common.errors import InputError
 from baco.compiler.dialects import baco as ir
+from baco.compiler.ir.location import location_of
 from baco.compiler.language.dtypes import BY_IR
+from baco.compiler.layers.float_sums import FloatSums, float_sums
 from baco.compiler.row_functions import softmax
 
+#: Operations whose operands may be of floating point, but those that move blocks.
+_OF_FLOATS = (ir.DotOp, ir.AddOp, ir.MaximumOp, ir.RequantizeOp, ir.CastOp)
 #: The numpy type of each element type; offsets are int64, conditions bool.
 _NUMPY = {kind: dtype.numpy for kind, dtype in BY_IR.items()}
 Array = np.ndarray[Any, Any]
@@ -34,12 +40,18 @@ class _Pointer:
         self.position = position
 
 
-def run_module(module: ModuleOp, buffers: Sequence[Array], most_operations: int | None = None) -> None:
-    """Runs the first kernel of the module; `buffers` are changed in place.
+def run_module(
+    module: ModuleOp,
+    buffers: Sequence[Array],
+    accelerator: Accelerator | None = None,
+    most_operations: int | None = None,
+) -> None:
+    """Runs the first kernel of the module; `buffers`, of floating point codes, are changed in place.
 
     Args:
         module: with a `func.func` that has the attribute `baco.grid`.
         buffers: one flat array per pointer argument.
+        accelerator: whose array sums in floating point are added up by; integers need none.
         most_operations: give up after so many, of all programs together; None: never.
 
     Raises:
@@ -54,9 +66,10 @@ def run_module(module: ModuleOp, buffers: Sequence[Array], most_operations: int 
     assert isinstance(grid, DenseArrayBase)
     counts = [int(count) for count in grid.get_values()]
     left = _Left(most_operations)
+    sums = None if accelerator is None else float_sums(accelerator)
     left.need(prod(counts) * len(kernel.body.block.ops))
     for reversed_ids in product(*(range(count) for count in reversed(counts))):
-        program = _Program(reversed_ids[::-1], left)
+        program = _Program(reversed_ids[::-1], left, sums)
         for argument, buffer in zip(kernel.body.block.args, buffers, strict=True):
             program.values[argument] = _Pointer(buffer, np.zeros((), np.int64))
         program.run(kernel.body.block)
@@ -86,8 +99,9 @@ class _Left:
 class _Program:
     """One program of the grid."""
 
-    def __init__(self, ids: tuple[int, ...], left: _Left) -> None:
+    def __init__(self, ids: tuple[int, ...], left: _Left, sums: FloatSums | None) -> None:
         self.ids = ids
+        self.sums = sums
         self.left = left
         self.values: dict[SSAValue, Any] = {}
 
@@ -119,6 +133,10 @@ class _Program:
 
     def _result(self, op: Operation) -> Any:
         values = [self.values[operand] for operand in op.operands]
+        if isinstance(op, _OF_FLOATS) and ir.element_type(op.operands[0].type) in ir.FLOAT_TYPES:
+            return self._in_floats(op, values)
+        if isinstance(op, arith.ConstantOp) and isinstance(op.value, FloatAttr):
+            return np.zeros((), _NUMPY[op.result.type])
         if isinstance(op, arith.ConstantOp):
             assert isinstance(op.value, IntegerAttr)
             return np.asarray(op.value.value.data).astype(_NUMPY[op.result.type])
@@ -161,6 +179,35 @@ class _Program:
             return result.astype(kind)
         raise InputError(f"the interpreter does not know the operation {op.name}")
 
+    def _in_floats(self, op: Operation, values: list[Array]) -> Array:
+        """An operation on codes of floating point, to the bit what an array makes of it."""
+        kind = BY_IR[ir.element_type(op.operands[0].type)]
+        form = FORMATS[kind.floating]
+        assert isinstance(form, FloatFormat)
+        if isinstance(op, ir.MaximumOp):
+            codes = values[0] | values[1]  # one of them is zeros
+            return np.where((codes < 0) & ~np.isnan(form.numbers(codes)), 0, codes).astype(codes.dtype)
+        numbers = [form.numbers(value) for value in values[:2]]
+        if isinstance(op, ir.AddOp):
+            with np.errstate(over="ignore", invalid="ignore"):
+                return _words(numbers[0] + numbers[1])
+        if isinstance(op, ir.CastOp):
+            return _words(numbers[0])
+        wanted = BY_IR[
+            ir.element_type(op.results[0].type if isinstance(op, ir.RequantizeOp) else op.operands[0].type)
+        ]
+        if self.sums is None or self.sums.form != wanted.floating:
+            own = "integers" if self.sums is None else self.sums.form
+            raise InputError(
+                f"this is computed in {wanted}, and the accelerator computes {own}",
+                location=location_of(op),
+                hint=f"an accelerator with input_format: {wanted.floating}",
+            )
+        if isinstance(op, ir.RequantizeOp):
+            return self.sums.codes(numbers[0], relu=False, scale=op.scale.value.data)
+        total = values[2].view(np.float32) if len(values) > 2 else None
+        return _words(self.sums.added(total, *numbers))
+
     def _inside(self, op: ir.LoadOp | ir.StoreOp) -> tuple[_Pointer, Array]:
         """(pointers, which of them are in memory)."""
         pointer: _Pointer = self.values[op.pointer]
@@ -190,6 +237,11 @@ class _Program:
     def _store(self, op: ir.StoreOp) -> None:
         pointer, inside = self._inside(op)
         pointer.buffer[pointer.position[inside]] = np.asarray(self.values[op.value])[inside]
+
+
+def _words(numbers: Array) -> Array:
+    """The bits of float32, of which there is one NaN."""
+    return np.where(np.isnan(numbers), np.float32(np.nan), numbers).astype(np.float32).view(np.int32)
 
 
 def _shape(op: Operation, value: Array) -> Array:

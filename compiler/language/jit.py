@@ -169,7 +169,7 @@ def run(launch: BoundLaunch) -> Any:
         KernelError: the kernel is wrong, or there is nothing to run it.
     """
     if launch.options.engine == "interpret":
-        run_module(launch.module(), [buffer.memory for buffer in launch.buffers])
+        run_module(launch.module(), [buffer.memory for buffer in launch.buffers], launch.options.machine())
         return None
     if _settings.executor is None:
         raise KernelError(

@@ -12,7 +12,7 @@ from baco.compiler.dialects.baco import DotOp, ExpandDimsOp, TransOp
 from baco.compiler.dialects.baco_types import MOST_BLOCK_ELEMENTS, MOST_BLOCK_RANK
 from baco.compiler.language import access, arithmetic, layouts, rows
 from baco.compiler.language.builder import Builder
-from baco.compiler.language.dtypes import BY_NAME, Dtype, boolean, int32, offset, uint8
+from baco.compiler.language.dtypes import BY_NAME, Dtype, boolean, float32, int8, int32, offset, uint8
 from baco.compiler.language.forms import Form, ceiling_quotient
 from baco.compiler.language.source import KernelError
 from baco.compiler.language.values import (
@@ -189,10 +189,16 @@ def dot(b: Builder, a: Value, second: Value, accumulator: Value = NONE) -> Value
     for value in (a, second):
         if not isinstance(value, Data) or len(value.shape) != 2:
             b.fail(f"baco.dot multiplies blocks with two dimensions, got {value.describe()}")
-        if value.dtype.name not in ("int8", "uint8"):
-            b.fail(f"baco.dot multiplies int8 or uint8, got {value.describe()}", 'cast by `.to("int8")`')
+        if value.dtype not in (int8, uint8) and (value.dtype == float32 or not value.dtype.floating):
+            b.fail(
+                f"baco.dot multiplies int8 or uint8, or elements of floating point, got {value.describe()}",
+                'cast by `.to("int8")`',
+            )
     assert isinstance(a, Data)
     assert isinstance(second, Data)
+    if a.dtype != second.dtype and (a.dtype.floating or second.dtype.floating):
+        b.fail(f"baco.dot of {a.describe()} and {second.describe()}", "an array has elements of one type")
+    total_type = float32 if a.dtype.floating else int32
     if a.shape[1] != second.shape[0]:
         b.fail(
             f"baco.dot of {a.describe()} and {second.describe()}: "
@@ -201,16 +207,17 @@ def dot(b: Builder, a: Value, second: Value, accumulator: Value = NONE) -> Value
     total = None
     if accumulator != NONE:
         shape = (a.shape[0], second.shape[1])
-        if not isinstance(accumulator, Data) or accumulator.shape != shape or accumulator.dtype != int32:
+        if not isinstance(accumulator, Data) or accumulator.shape != shape or accumulator.dtype != total_type:
             b.fail(
-                f"the accumulator of this product must be a block int32{format_shape(shape)}, got {accumulator.describe()}"
+                f"the accumulator of this product must be a block {total_type}{format_shape(shape)}, got {accumulator.describe()}"
             )
         total = accumulator.ssa
     return Data(b.emit(DotOp(a.ssa, second.ssa, total)))
 
 
 def _requantize(b: Builder, args: Arguments) -> Value:
-    return rows.requantize(b, args["x"], args["scale"])
+    dtype = None if args["dtype"] == NONE else to_dtype(b, args["dtype"])
+    return rows.requantize(b, args["x"], args["scale"], dtype)
 
 
 def _reduction(kind: str) -> Primitive:
@@ -449,8 +456,10 @@ PRIMITIVES: dict[str, Primitive] = {
             ("condition", "x", "y"),
             lambda b, v: arithmetic.select(b, v["condition"], v["x"], v["y"]),
         ),
-        Primitive("requantize", ("x", "scale"), _requantize),
-        Primitive("requantise", ("x", "scale"), _requantize),
+        *(
+            Primitive(name, ("x", "scale", "dtype"), _requantize, {"dtype": NONE})
+            for name in ("requantize", "requantise")
+        ),
         _reduction("sum"),
         _reduction("max"),
         _reduction("min"),

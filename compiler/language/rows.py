@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
+from math import frexp, isfinite
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from baco.compiler.dialects.baco import ExpandDimsOp, ReduceOp, RequantizeOp, SoftmaxOp, shape_of
 from baco.compiler.language import layouts
 from baco.compiler.language.builder import Builder
-from baco.compiler.language.dtypes import boolean, int8, int32
+from baco.compiler.language.dtypes import Dtype, boolean, float32, int8, int32
 from baco.compiler.language.values import Data, Integer, KernelConstant, Offsets, Value, format_shape
 from baco.compiler.row_functions import MOST_COLUMNS
 
@@ -86,16 +86,35 @@ def softmax(b: Builder, value: Value, scale: Value, out_scale: Value, mask: Valu
     return Data(b.emit(SoftmaxOp(value.ssa, step, out_step, part)))
 
 
-def requantize(b: Builder, value: Value, scale: Value) -> Value:
-    """int32 as the accelerator stores results, times a scale."""
-    if not isinstance(value, Data) or value.dtype != int32:
-        b.fail(f"baco.requantize takes int32, got {value.describe()}", 'cast by `.to("int32")`')
+def requantize(b: Builder, value: Value, scale: Value, dtype: Dtype | None = None) -> Value:
+    """int32 or float32 as the accelerator stores results, times a scale: int8, or the given type of floating point."""
+    if not isinstance(value, Data) or value.dtype not in (int32, float32):
+        b.fail(f"baco.requantize takes int32 or float32, got {value.describe()}", 'cast by `.to("int32")`')
     factor = _scale(b, scale, "the scale")
+    if value.dtype == float32:
+        return _rounded(b, value, factor, dtype)
+    if dtype not in (None, int8):
+        b.fail(f"baco.requantize of int32 to {dtype}", "int32 becomes int8")
     with np.errstate(over="ignore"):
         rounded = float(np.float32(factor))
     if not isfinite(rounded):
         b.fail(f"the scale {factor} is no finite float32")
     return Data(b.emit(RequantizeOp(value.ssa, rounded)))
+
+
+def _rounded(b: Builder, value: Data, factor: float, dtype: Dtype | None) -> Value:
+    """float32 times a power of two as elements of floating point."""
+    if dtype is None or not dtype.floating or dtype == float32:
+        b.fail(
+            f"baco.requantize of float32 to {'no type' if dtype is None else dtype}",
+            'say which elements it becomes: baco.requantize(x, scale, "bfloat16")',
+        )
+    if frexp(factor)[0] != 0.5 or not -126 <= frexp(factor)[1] - 1 <= 127:
+        b.fail(
+            f"the scale {factor:g} is no power of two",
+            "exponents are added: there is no multiplier on the way out",
+        )
+    return Data(b.emit(RequantizeOp(value.ssa, factor, dtype.ir)))
 
 
 def _scale(b: Builder, scale: Value, what: str) -> float:

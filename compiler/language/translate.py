@@ -9,10 +9,22 @@ from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import Builtin, DenseArrayBase, FunctionType, ModuleOp, i64
 from xdsl.ir import Block, Region
+from xdsl.rewriter import Rewriter
 from xdsl.transforms.common_subexpression_elimination import cse
 from xdsl.transforms.dead_code_elimination import dce
 
-from baco.compiler.dialects.baco import GRID, SIZES, Baco, PointerType
+from baco.compiler.dialects.baco import (
+    GRID,
+    SIZES,
+    AddOp,
+    Baco,
+    DotOp,
+    PointerType,
+    SplatOp,
+    accumulating_product,
+    element_type,
+    f32,
+)
 from baco.compiler.dialects.baco_types import MOST_KERNEL_OPERATIONS
 from baco.compiler.language.builder import SMALLER, Builder
 from baco.compiler.language.dtypes import Dtype
@@ -232,9 +244,28 @@ class ArrayAt:
 
 
 def _tidy(module: ModuleOp) -> None:
-    """Merges equal computations and drops unused ones."""
+    """Merges equal computations, drops unused ones, and gives products in floating point the sums that they are added to."""
     context = Context()
     for dialect in (Builtin, func.Func, scf.Scf, arith.Arith, Baco):
         context.load_dialect(dialect)
     cse(module)
     dce(module)
+    for op in list(module.walk()):
+        if isinstance(op, AddOp) and element_type(op.result.type) == f32:
+            _tidy_sum(op)
+
+
+def _tidy_sum(op: AddOp) -> None:
+    """A sum in floating point, whose order is that of the text: products are added, block by block, to what there is; to zeros whatever
+    comes is itself."""
+    for zeros, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+        owner = zeros.owner
+        if isinstance(owner, SplatOp) and isinstance(owner.scalar.owner, arith.ConstantOp):
+            op.result.replace_all_uses_with(other)
+            Rewriter.erase_op(op)
+            return
+    if (product := accumulating_product(op)) is not None:
+        total = op.lhs if product.result is op.rhs else op.rhs
+        Rewriter.replace_op(op, sums := DotOp(product.a, product.b, total))
+        sums.location = op.location
+        Rewriter.erase_op(product)

@@ -173,7 +173,7 @@ def test_c_is_what_the_users_compiler_compiles(name: str, tmp_path: Path) -> Non
 def test_kernels(name: str, tmp_path: Path) -> None:
     """Of two calls with the same arrays, the second finds nothing of the first."""
     case = CASES[name](np.random.default_rng(2))
-    unit = launch_unit(case.launcher.bind(*case.arguments), compare=False)
+    unit = launch_unit(case.launcher.bind(*case.arguments), SMALL, compare=False)
     assert unit.buffers is not None
     calls = [{one.name: one.data for one in unit.buffers if one.data is not None}] * 2
     library = unit_library(unit, SMALL, "kernel")

@@ -121,7 +121,7 @@ CASES = [
         "needs a condition",
     ),
     ("%r = baco.cast %b : tensor<4x8xi8> to tensor<4x8xi32>", "%r = baco.cast %b : tensor<4x8xi8> to tensor<8x4xi32>", "keeps the shape"),
-    ("%r = baco.cast %v : i32 to ui8", "%r = baco.cast %v : i32 to f32", "elements of type f32"),
+    ("%r = baco.cast %v : i32 to ui8", "%r = baco.cast %v : i32 to f32", "elements of floating point are cast to f32, not i32 to f32"),
     (
         "%r = baco.requantize %s by 5.000000e-01 : tensor<4x4xi32> to tensor<4x4xi8>",
         "%r = baco.requantize %b by 5.000000e-01 : tensor<4x8xi8> to tensor<4x8xi8>",
@@ -166,7 +166,7 @@ CASES = [
         (f"%r = baco.{name} %b, %b : tensor<4x8xi8>", f"%r = baco.{name} %p, %p : !baco.ptr<i8>", "elements of type !baco.ptr<i8>")
         for name in ("add", "sub", "mul", "floordiv", "mod", "maximum", "minimum", "and", "or", "xor", "shl", "shr")
     ],
-    ("%r = baco.splat %p : !baco.ptr<i8> to tensor<1x!baco.ptr<i8>>", "%r = baco.splat %n : index to tensor<1x!baco.ptr<f32>>", "a pointer points to i8, ui8, i16 or i32"),
+    ("%r = baco.splat %p : !baco.ptr<i8> to tensor<1x!baco.ptr<i8>>", "%r = baco.splat %n : index to tensor<1x!baco.ptr<f64>>", "a pointer points to i8, ui8, i16, i32, f8E4M3FN, f8E5M2, bf16 or f32"),
 ]  # fmt: skip
 
 

@@ -196,7 +196,7 @@ BAD_LAUNCHES: list[tuple[dict[str, Any], str]] = [
     ({"a": np.zeros(8)}, "`a` has elements float64"),
     ({"a": np.zeros(8, np.int64)}, "`a` has elements int64"),
     ({"a": np.zeros(8, ">i4")}, "`a` has elements"),
-    ({"a": torch.zeros(8)}, "`a` has elements torch.float32"),
+    ({"a": torch.zeros(8).double()}, "`a` has elements torch.float64"),
     ({"b": torch.eye(4, dtype=torch.int32).to_sparse()}, "no plain tensor"),
     ({"a": torch.zeros(8, dtype=torch.int8, device="meta")}, "`a` is on meta"),
     ({"a": _int8(0)}, "no elements"),
