@@ -548,9 +548,14 @@ class Accelerator(BaseModel, metaclass=_Checked):
         """What its counts become energy by: figures of switching where its technology has some, else the table `energy`."""
         figures = known_figures(self.technology)
         if figures is not None:
-            return SwitchedEnergy(figures, self.energy, self)
+            times = technology(self.technology).float_macs.get(self.input_format, 1.0)
+            return SwitchedEnergy(figures, self.energy, self, times=times)
         form = FORMATS.get(self.input_format)
-        return self.energy.of_elements(form.fraction_bits) if isinstance(form, FloatFormat) else self.energy
+        return (
+            self.energy.of_elements(form.fraction_bits, form.bits)
+            if isinstance(form, FloatFormat)
+            else self.energy
+        )
 
     def static_pj_of(self, cycles: Any, dim: Any, accumulator_kib: Any, scratchpad_kib: Any) -> Any:
         """Static energy in pJ of accelerators that differ from this one in their sizes only, over some cycles: leakage

@@ -117,7 +117,7 @@ class EnergyLaw:
         raise NotImplementedError
 
     def scratchpad_pj(self, scratchpad_kib: Any, dim: Any) -> Any:
-        """Of an access of a byte of the scratchpad, likewise."""
+        """Of an access of an element of the scratchpad, likewise."""
         raise NotImplementedError
 
     def function_pj(self, function: str) -> float:
@@ -218,14 +218,19 @@ class EnergyTable(BaseModel, EnergyLaw):
         }
         return EnergyTable(**scaled)
 
-    def of_elements(self, fraction_bits: int) -> EnergyTable:
-        """The table of an array that multiplies floating point with so many bits of a fraction and adds up float32.
+    def of_elements(self, fraction_bits: int, bits: int) -> EnergyTable:
+        """The table of an array that multiplies floating point of so many bits, of which some are a fraction's, and adds up float32.
 
         No published table has such an array, so this is assumed: a multiply-accumulate takes `mac_pj` times the ratio that Horowitz' figures of one
         have, a product's taken as those of float16 by what its multiplier has of bits. Registers hold as many bits as of integers.
+        An access of the scratchpad is one of an element, of as many bytes as it has.
         """
         product = _HALF_PRODUCT_PJ * ((1 + fraction_bits) / 11) ** 2
-        return self.model_copy(update={"mac_pj": self.mac_pj * (_FLOAT_SUM_PJ + product) / _INTEGER_MAC_PJ})
+        scratchpad = ("scratchpad_base_pj", "scratchpad_pj_per_kib")
+        return self.model_copy(
+            update={name: getattr(self, name) * bits / 8 for name in scratchpad}
+            | {"mac_pj": self.mac_pj * (_FLOAT_SUM_PJ + product) / _INTEGER_MAC_PJ}
+        )
 
     def static_pj_per_cycle(self, area_mm2: Number, clock_mhz: float) -> Number:
         """Energy in pJ that silicon takes in every cycle, whatever it does: leakage, which is a power (mW / MHz is nJ

@@ -47,12 +47,11 @@ def with_bits(fields: dict[str, Any]) -> dict[str, Any]:
     return fields | {"input_bits": form.bits}
 
 
-def _known_in(name: str) -> bool:
-    """Whether a technology says what floating point takes: figures of switching are those of integers."""
-    if name == PUBLISHED:
-        return True
-    silicon = technology(name)
-    return silicon.switching is None and (silicon.period is None or silicon.period.floats > 0)
+def _known(accelerator: Any) -> bool:
+    """Whether its technology says what its floating point takes."""
+    silicon = technology(accelerator.technology)
+    energy = silicon.switching is None or accelerator.input_format in silicon.float_macs
+    return energy and (silicon.period is None or silicon.period.known(accelerator))
 
 
 def format_problem(accelerator: Any) -> str | None:
@@ -67,7 +66,7 @@ def format_problem(accelerator: Any) -> str | None:
         flows = " or ".join(name for name, rule in DATAFLOWS.items() if not rule.sums_stay)
         wrong.insert(0, f"dataflow {flows} (not {accelerator.dataflow})")
     extra = [f"features.{name}" for name in _INTEGER_FEATURES if getattr(accelerator.features, name)]
-    if not _known_in(accelerator.technology):
+    if not _known(accelerator):
         wrong.append(
             f"technology {PUBLISHED} (not {accelerator.technology}, where its clock or energy is not known)"
         )

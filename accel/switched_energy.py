@@ -53,12 +53,14 @@ class SwitchedEnergy(EnergyLaw):
         table: what main memory, its interface, leakage and the host core take.
         configuration: everything but sizes.
         toggles: of the numbers that are multiplied.
+        times: energy of a multiply-accumulate next to that of integers with these numbers.
     """
 
     figures: SwitchingFigures
     table: EnergyTable
     configuration: SwitchingConfiguration
     toggles: Toggles = TYPICAL
+    times: float = 1.0
 
     def with_numbers(self, toggles: Toggles) -> SwitchedEnergy:
         """The same for other numbers."""
@@ -69,7 +71,7 @@ class SwitchedEnergy(EnergyLaw):
         """Of a multiply-accumulate."""
         figures, bits = self.figures, self.toggles
         moved = figures.a * bits.a + figures.product * bits.product + figures.total * bits.total
-        return moved + figures.element * bits.elements
+        return self.times * (moved + figures.element * bits.elements)
 
     @property
     def register_pj(self) -> float:

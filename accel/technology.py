@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from baco.accel.area import TABLE_BITS, TABLE_ENTRIES, priced_mm2, term_prices
 from baco.accel.bank_law import BankLaw
+from baco.accel.number_formats import array_float
 from baco.accel.structure_law import Configuration, terms
 from baco.accel.switching_figures import SwitchingFigures
 from baco.common import portable
@@ -56,19 +57,33 @@ class PeriodLaw(BaseModel):
     normalizer: float = Field(0.0, ge=0, description="at least, with a normaliser")
     row_functions: float = Field(0.0, ge=0, description="at least, with row functions")
     floats: float = Field(
-        0.0, ge=0, description="for each row of a tile that multiplies and adds up floating point"
+        0.0, ge=0, description="for each row of a tile that multiplies and adds up floating point of 8 bits"
     )
+    wide_floats: float = Field(0.0, ge=0, description="the same of 16 bits")
 
     @staticmethod
     def features(configuration: Configuration, dim: float) -> dict[str, float]:
         """What the coefficients of features' own paths are multiplied by: 1 with a normaliser, with row functions, rows of a tile of floating
         point; 0 without."""
         has = configuration.features
+        name = PeriodLaw.name_of(configuration)
         return {
             "normalizer": float(has.normalizations),
             "row_functions": float(has.row_functions),
-            "floats": float(configuration.input_format != "integer") * configuration.tile_rows,
+            "floats": float(name == "floats") * configuration.tile_rows,
+            "wide_floats": float(name == "wide_floats") * configuration.tile_rows,
         }
+
+    @staticmethod
+    def name_of(configuration: Configuration) -> str:
+        """Which figure elements of floating point have; none of integers."""
+        form = array_float(configuration.input_format)
+        return "" if form is None else "floats" if form.bits == 8 else "wide_floats"
+
+    def known(self, configuration: Configuration) -> bool:
+        """Whether designs with such elements were measured."""
+        name = self.name_of(configuration)
+        return not name or getattr(self, name) > 0
 
     @staticmethod
     def values(configuration: Configuration, dim: float) -> dict[str, float]:
@@ -95,6 +110,7 @@ class Technology(BaseModel):
         name: what files and commands call it.
         description, source: in words; the libraries and corner that it was measured in.
         logic_um2: of one of each of `baco.accel.structure_law.QUANTITIES`; empty: the published areas speak.
+        float_um2: of an element of floating point beyond what `logic_um2` says of it: netlists make its adder larger for the clock.
         memories: of banks.
         period: None: clocks are assumed.
         largest_side: of the arrays among the netlists; laws are not checked beyond. None where there are none.
@@ -102,6 +118,8 @@ class Technology(BaseModel):
             themselves have what the table says (the published one: none).
         energy: constants of `baco.accel.energy.EnergyTable` that are other than the published ones, leakage among them.
         switching: energies of what switches, fitted at gate level (`python -m baco.bench.fit.switching`); None: the energy table speaks.
+        float_macs: energy of a multiply-accumulate in floating point, in those of integers, by `Accelerator.input_format`
+            (`python -m baco.bench.fit.switching --floats`).
         errors: of the laws against netlists, percent, by what was predicted.
     """
 
@@ -111,12 +129,14 @@ class Technology(BaseModel):
     description: str = ""
     source: str = ""
     logic_um2: dict[str, float] = Field(default_factory=dict)
+    float_um2: float = Field(0.0, ge=0)
     memories: BankLaw | None = None
     period: PeriodLaw | None = None
     largest_side: int | None = Field(None, ge=2, le=128)
     idle: dict[str, float] = Field(default_factory=dict)
     energy: dict[str, float] = Field(default_factory=dict)
     switching: SwitchingFigures | None = None
+    float_macs: dict[str, float] = Field(default_factory=dict)
     errors: dict[str, dict[str, float]] = Field(default_factory=dict)
 
     @property
@@ -131,9 +151,11 @@ class Technology(BaseModel):
         configuration; numbers, arrays or tensors that broadcast. Only of a measured technology."""
         assert self.memories is not None
         found = {"logic": priced_mm2(configuration, dim, self._prices)}
+        if self.float_um2 and configuration.input_format != "integer":
+            found["logic"] = found["logic"] + 1e-6 * self.float_um2 * dim * dim
         for name, kib, banks, bits in (
             ("accumulator", accumulator_kib, configuration.accumulator_banks, 32),
-            ("scratchpad", scratchpad_kib, configuration.scratchpad_banks, 8),
+            ("scratchpad", scratchpad_kib, configuration.scratchpad_banks, configuration.input_bits),
         ):
             found[name] = banks * 1e-6 * self.memories.of(kib * 8192.0 / banks, bits * dim)
         if configuration.features.row_functions:
@@ -206,6 +228,8 @@ class Technology(BaseModel):
             lines.append("area        the law of published areas; clocks are assumed")
         lines += [f"idle {name:18} {value:.5g} in spaces" for name, value in self.idle.items()]
         lines += [f"{name:18} {um2:.5g} µm² each" for name, um2 in self.logic_um2.items()]
+        if self.float_um2:
+            lines.append(f"{'floating point':18} {self.float_um2:.5g} µm² an element beside these")
         for law, unit in ((self.memories, "µm²"), (self.period, "ns")):
             for name, field in type(law).model_fields.items() if law is not None else ():
                 lines.append(f"{name:18} {getattr(law, name):.5g} {unit} {field.description}")
@@ -214,6 +238,9 @@ class Technology(BaseModel):
             lines += [
                 f"{f'switching {name}':18} {value:.5g}" for name, value in self.switching.to_dict().items()
             ]
+        lines += [
+            f"{f'mac {form}':18} {ratio:.5g} of an integer one" for form, ratio in self.float_macs.items()
+        ]
         for what, off in self.errors.items():
             rank = f", rank {off['rank']:g}" if "rank" in off else ""
             lines.append(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from baco.accel.config import Accelerator
 from baco.accel.energy import NORMALISATIONS, ROW_FUNCTIONS
 from baco.accel.switching_figures import SwitchingFigures
-from baco.accel.technology import known_figures
+from baco.accel.technology import known_figures, technology
 from baco.common.errors import InputError
 from baco.sim.job import Simulation
 
@@ -34,7 +34,7 @@ def counted_energy(activity: Mapping[str, int], accelerator: Accelerator) -> dic
     terms = (
         *law.array_terms(macs, macs + activity["stationary_words"], dim),
         accumulated * law.accumulator_pj(float(accelerator.accumulator_kib), dim),
-        of_scratchpad * law.scratchpad_pj(float(accelerator.scratchpad_kib), dim),
+        of_scratchpad / accelerator.element_bytes * law.scratchpad_pj(float(accelerator.scratchpad_kib), dim),
         moved * law.dram_pj,
     )
     return dict(zip(ENERGY_TERMS, terms, strict=True)) | _units_energy(activity, accelerator)
@@ -83,13 +83,20 @@ def energy_source(accelerator: Accelerator) -> str:
         f"main memory is assumed to take {table.dram_pj:g} pJ a byte (published evaluation, thesis Table 6.3: 100) and the host core"
         f" {table.instruction_pj:g} pJ an instruction"
     )
-    if accelerator.input_format != "integer":
+    if accelerator.input_format != "integer" and figures is None:
         ratio = accelerator.energy_law.mac_pj / table.mac_pj
         assumed += f"; a multiply-accumulate of {accelerator.input_format} is assumed to take {ratio:.3g} times one of int8 (Horowitz, ISSCC 2014)"
     if figures is None:
         return (
             f"energy: what was counted in the run (predicted: what the model counts) times the constants of the published evaluation;"
             f" {assumed}"
+        )
+    if accelerator.input_format != "integer":
+        ratio = technology(accelerator.technology).float_macs[accelerator.input_format]
+        return (
+            f"energy: what was counted in the run (predicted: what the model counts) times figures of {accelerator.technology} before layout;"
+            f" a multiply-accumulate of {accelerator.input_format} takes {ratio:.3g} times one of int8 with numbers that are usual, as"
+            f" netlists do; {assumed}"
         )
     return (
         f"energy: what switched in the run in RTL (predicted: what the model counts) times figures of {accelerator.technology} before"
@@ -108,7 +115,8 @@ def measured_energy(result: Simulation, accelerator: Accelerator, cycles: float)
         cycles: that it is said to take.
     """
     activity, figures = counted_activity(result), known_figures(accelerator.technology)
-    if figures is None or "array_sum_bits" not in result.counters:
+    integers = accelerator.input_format == "integer"
+    if figures is None or not integers or "array_sum_bits" not in result.counters:
         return counted_energy(activity, accelerator) | static_energy(cycles, accelerator)
     found = switched_energy(result, accelerator, figures)
     del found["clock"]

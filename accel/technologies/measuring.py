@@ -34,6 +34,7 @@ from baco.common.provenance import stable_hash
 from baco.common.yaml import load_yaml
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 #: Rows of each memory: banks' addresses stay equal as the side grows.
 _ROWS = 512
 #: What is measured, most telling first: side and what differs from Gemmini's default.
@@ -166,19 +167,22 @@ def _netlist(accelerator: Accelerator, key: str, found: Synthesis, optimise: str
 def fit_technology(
     name: str, netlists: Sequence[Netlist], liberty: Sequence[Path], memories: Sequence[Path] = ()
 ) -> Technology:
-    """The laws of least squared relative error on netlists made for the same, each design also predicted by laws that have not seen it.
+    """The laws of least squared relative error on netlists made for the same, each design also predicted by laws that have not seen it:
+    of arrays of integers, and what those of floating point have beyond them.
 
     Raises InputError with too few netlists.
     """
+    netlists, floats = (
+        [one for one in netlists if (one.configuration.input_format == "integer") == own]
+        for own in (True, False)
+    )
     if len(netlists) <= len(QUANTITIES):
         raise InputError(f"{len(netlists)} netlists are too few to fit: at least {len(QUANTITIES) + 1}")
     library = read_library(liberty)
     macros = read_library(memories) if memories else None
     law, bank_errors = _bank_law(library, macros)
     machines = [netlist.configuration for netlist in netlists]
-    counts = np.array(
-        [[float(v) for v in structure_law().counts(machine, machine.dim).values()] for machine in machines]
-    )
+    counts = _counts(machines)
     logic = np.array([netlist.logic_mm2 for netlist in netlists]) * 1e6
     period = np.array([1e3 / netlist.clock_mhz for netlist in netlists])
     prices, held_logic = _fitted(counts, logic)
@@ -234,7 +238,72 @@ def fit_technology(
             f"area{NEXT_SIDE}": _errors(area_on, area[largest]),
             f"period{NEXT_SIDE}": _errors(np.array(paths_on), period[largest]),
         }
-    return found.model_copy(update={"errors": errors})
+    found = found.model_copy(update={"errors": errors})
+    return _with_floats(found, floats) if floats else found
+
+
+def _counts(machines: Sequence[Accelerator]) -> Floats:
+    """Of the structure law, (machines, quantities)."""
+    counts = [structure_law().counts(machine, machine.dim).values() for machine in machines]
+    return np.array([[float(value) for value in row] for row in counts])
+
+
+def _with_floats(found: Technology, netlists: Sequence[Netlist]) -> Technology:
+    """A technology with what elements of floating point take beside what its laws of integers say of them: area of one, whose float32 adder
+    netlists make larger for the clock, and the period of one, by its bits."""
+    assert found.period is not None
+    machines = [netlist.configuration for netlist in netlists]
+    logic = np.array([netlist.logic_mm2 for netlist in netlists]) * 1e6
+    area = logic + np.array([netlist.memories_mm2 for netlist in netlists]) * 1e6
+    period = np.array([1e3 / netlist.clock_mhz for netlist in netlists])
+    prices = np.array([found.logic_um2[name] for name in QUANTITIES])
+    plain = np.array([_counts([machine])[0] @ prices for machine in machines])
+    whole = np.array(
+        [
+            1e6
+            * float(
+                found.area_mm2(machine, float(machine.dim), machine.accumulator_kib, machine.scratchpad_kib)
+            )
+            for machine in machines
+        ]
+    )
+    elements = np.array([float(machine.dim**2) for machine in machines])
+
+    def of_element(rows: Ints) -> float:
+        """Least squares of the relative error that the laws of integers leave."""
+        share, missing = (elements / logic)[rows], (1 - plain / logic)[rows]
+        return max(0.0, float(share @ missing / (share @ share)))
+
+    every = np.arange(len(netlists))
+    names = [PeriodLaw.name_of(machine) for machine in machines]
+    tiles = np.array([float(machine.tile_rows) for machine in machines])
+
+    def of_period(row: int, rows: Ints) -> float:
+        """Of an element as that of a row, from those of other designs; not a number where there are none."""
+        same = np.array([other for other in rows if names[other] == names[row]], np.int64)
+        return float(least_relative(tiles[same, None], period[same])[0]) if len(same) else np.nan
+
+    others = [every[every != row] for row in every]
+    unseen = (
+        np.array([of_element(rows) for rows in others]) * elements if len(netlists) > 1 else 0.0 * elements
+    )
+    periods = np.array([of_period(row, rows) * tiles[row] for row, rows in enumerate(others)])
+    known = ~np.isnan(periods)
+    errors = {
+        "logic of floating point, held out": _errors(plain + unseen, logic),
+        "area of floating point, held out": _errors(whole + unseen, area),
+    }
+    if known.any():
+        errors["period of floating point, held out"] = _errors(periods[known], period[known])
+    own = {names[row]: _rounded([of_period(row, every)])[0] for row in range(len(every))}
+    return found.model_copy(
+        update={
+            "description": f"{found.description}; {len(netlists)} of floating point",
+            "float_um2": _rounded([of_element(every)])[0],
+            "period": found.period.model_copy(update=own),
+            "errors": found.errors | errors,
+        }
+    )
 
 
 def least_relative(design: Floats, target: Floats, *, signed: bool = False) -> Floats:

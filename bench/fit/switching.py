@@ -3,7 +3,8 @@
 A small machine runs random products and moves twice: in RTL, which counts what switches, and as its netlist in the library's
 cells, whose nets' switching gives the energy of each module. Figures of least squared relative error join the two, each part by
 itself: clock, array, path of commands and data. Each run is then predicted by figures fitted to all others. Takes about five
-minutes of one core, most of them for compiling the netlist.
+minutes of one core, most of them for compiling the netlist. With `--floats` four netlists say how many times the energy of an int8
+multiply-accumulate one of each format of floating point takes.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ import numpy as np
 from scipy.optimize import nnls
 
 from baco.accel.config import Accelerator, Features
+from baco.accel.input_format import INPUT_FORMATS
 from baco.accel.isa import GARBAGE, IDENTITY_SCALE, encode
+from baco.accel.number_formats import array_float
 from baco.accel.structure_law import structure_law
 from baco.accel.switching_figures import SwitchingFigures
+from baco.accel.synthesis.liberty import Library, read_library
 from baco.accel.synthesis.memories import nand2_charge_j
 from baco.accel.synthesis.power import KINDS, Power
 from baco.accel.synthesis.report import GOALS, CellDesign, in_cells
@@ -78,6 +82,7 @@ class _Stream:
 
     def __init__(self, machine: Accelerator, seed: int) -> None:
         self.dim, self.random = machine.dim, np.random.default_rng(seed)
+        self.form, self.size = machine.input_format, machine.element_bytes
         self.lines: list[str] = []
         self.free = BASE
 
@@ -89,8 +94,10 @@ class _Stream:
         """Address of a random matrix of which a share is not zero."""
         values = self.random.integers(low, high, (rows, columns)).astype(np.int8)
         values[self.random.random(values.shape) >= share] = 0
-        self.free, address = self.free + rows * columns, self.free
-        self.lines.append(f"write {address:x} {values.tobytes().hex()}")
+        form = array_float(self.form)
+        content = values if form is None else form.codes(values.astype(np.float64))
+        self.free, address = self.free + rows * columns * self.size, self.free
+        self.lines.append(f"write {address:x} {content.tobytes().hex()}")
         return address
 
     def settings(self, weight_stationary: bool, strides: tuple[int, int, int]) -> None:
@@ -109,16 +116,16 @@ class _Stream:
 
 def _product(stream: _Stream, m: int, n: int, k: int, weight_stationary: bool, a: int, b: int) -> None:
     """All blocks in, one product each, raw sums out."""
-    dim = stream.dim
+    dim, size = stream.dim, stream.size
     blocks_m, blocks_n, blocks_k = m // dim, n // dim, k // dim
-    stream.settings(weight_stationary, (k, n, 4 * n))
+    stream.settings(weight_stationary, (k * size, n * size, 4 * n))
     for i in range(blocks_m):
         for x in range(blocks_k):
-            stream.block("MVIN", a + i * dim * k + x * dim, (i * blocks_k + x) * dim)
+            stream.block("MVIN", a + (i * dim * k + x * dim) * size, (i * blocks_k + x) * dim)
     weights = blocks_m * blocks_k * dim
     for x in range(blocks_k):
         for j in range(blocks_n):
-            stream.block("MVIN2", b + x * dim * n + j * dim, weights + (x * blocks_n + j) * dim)
+            stream.block("MVIN2", b + (x * dim * n + j * dim) * size, weights + (x * blocks_n + j) * dim)
     square = {"bd_cols": dim, "bd_rows": dim, "c_cols": dim, "c_rows": dim}
     operand = {"a_cols": dim, "a_rows": dim, "bd_cols": dim, "bd_rows": dim}
     for i in range(blocks_m):
@@ -148,10 +155,10 @@ def cases(machine: Accelerator, count: int, seed: int = 7) -> Iterator[RandomStr
     for number, rows in enumerate((24, 40)):
         stream = _Stream(machine, number)
         source = stream.matrix(rows * machine.dim, machine.dim, -128, 128, 1.0 - 0.5 * number)
-        stream.settings(True, (machine.dim, machine.dim, machine.dim))
+        stream.settings(True, (machine.dim * stream.size,) * 3)
         for name, start in (("MVIN", source), ("MVOUT", stream.free)):
             for block in range(rows):
-                stream.block(name, start + block * machine.dim**2, block * machine.dim)
+                stream.block(name, start + block * machine.dim**2 * stream.size, block * machine.dim)
         yield RandomStream(f"moves of {rows} blocks", (*stream.lines, "fence"))
     for number in range(count):
         weight_stationary = number % 2 == 0 or machine.dataflow == "WS"
@@ -244,6 +251,23 @@ def predicted(
     return sum(pj for name, pj in terms.items() if clock or name != "clock"), run.part_pj(kinds)
 
 
+def float_macs(library: Library, goal: str, count: int) -> dict[str, list[float]]:
+    """Energy of a multiply-accumulate in an array of each format of floating point, the clock apart, next to one of int8 in an array of
+    the same side and dataflow: of `count` random products of the same numbers, rounded to the format."""
+    own = MACHINE.replace(dataflow="WS")
+    found: dict[str, list[float]] = {}
+    for form in INPUT_FORMATS:
+        machine = own.in_format(form)
+        # two streams that only move come first
+        runs = measured(machine, in_cells(machine, library, optimise=goal), [*cases(machine, count)][2:])
+        found[form] = [
+            run.part_pj(("registers", "logic"), array=True) / run.rtl.activity["macs"] for run in runs
+        ]
+        print(f"{form}: {', '.join(f'{pj:.3g}' for pj in found[form])} pJ", flush=True)
+    one = found.pop("integer")
+    return {form: [a / b for a, b in zip(row, one, strict=True)] for form, row in found.items()}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Fit, say how well it does, and write the entry of the technology."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -251,7 +275,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("liberty", type=Path, nargs="+", help="files of its cells")
     parser.add_argument("--runs", type=int, default=26, help="products that are run")
     parser.add_argument("--optimise", choices=GOALS, default=GOALS[0], help="what the netlist is made for")
+    parser.add_argument(
+        "--floats",
+        action="store_true",
+        help="how many times as much products in floating point take; figures stay",
+    )
     given = parser.parse_args(arguments)
+    if given.floats:
+        return _measure_floats(given.name, read_library(given.liberty), given.optimise, given.runs)
     design = in_cells(MACHINE, given.liberty, optimise=given.optimise)
     runs = measured(MACHINE, design, cases(MACHINE, given.runs))
     figures = fit(runs, MACHINE, nand2_charge_j(design.library) * 1e12)
@@ -269,6 +300,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known = technology(given.name) if given.name in technology_names() else Technology(name=given.name)
     made = known.model_copy(update={"switching": figures})
     atomic_write(folder / f"{given.name}.json", made.to_json())
+    return 0
+
+
+def _measure_floats(name: str, library: Library, goal: str, count: int) -> int:
+    """Write the entry of the technology, and say how much runs differ."""
+    ratios = float_macs(library, goal, count)
+    for form, row in ratios.items():
+        print(f"{form}: {np.mean(row):.3g} times int8, runs {min(row):.3g} to {max(row):.3g}")
+    made = technology(name).model_copy(
+        update={"float_macs": {form: rounded(float(np.mean(row))) for form, row in ratios.items()}}
+    )
+    folder = Path(str(resources.files("baco.accel").joinpath("technologies")))
+    atomic_write(folder / f"{name}.json", made.to_json())
     return 0
 
 

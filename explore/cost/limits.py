@@ -322,7 +322,8 @@ def _compiled(layer: Layer, sides: Floats, accelerator: Accelerator, flow: Dataf
     if layer.pooling is not None:
         computed = float(p.N * math.prod(pooled_from(layer)))
         stored = float(p.N * p.K * p.groups) * layer.pooling.rows * layer.pooling.columns
-    read, written = weights * layer.weight_bits / 8 + inputs, stored * (4 if layer.scale is None else 1)
+    read = weights * layer.weight_size + inputs * layer.element_bytes
+    written = stored * layer.output_bits / 8
     channel, beat = channel_bytes_per_cycle(accelerator), accelerator.dma_bits / 8
     columns = _up(p.K / sides)
     rows, passes = _rows(p, sides, weights_stay)

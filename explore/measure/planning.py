@@ -208,7 +208,7 @@ class _Quantised:
 
     def toggles(self, accelerator: Accelerator) -> dict[str, Toggles] | None:
         """What its numbers make switch, where energies depend on it."""
-        if not isinstance(accelerator.energy_law, SwitchedEnergy):
+        if not isinstance(accelerator.energy_law, SwitchedEnergy) or accelerator.input_format != "integer":
             return None
         return network_toggles(self.network, self.values, accelerator.dim)
 

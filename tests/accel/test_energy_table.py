@@ -87,7 +87,9 @@ def test_floating_point_by_hand() -> None:
     table = EnergyTable()
     for fraction, significant in ((3, 4), (2, 3)):
         ratio = (0.9 + 1.1 * significant**2 / 121) / 0.3
-        assert table.of_elements(fraction).mac_pj == pytest.approx(0.5608 * ratio)
+        assert table.of_elements(fraction, 8).mac_pj == pytest.approx(0.5608 * ratio)
+        assert table.of_elements(fraction, 8).scratchpad_pj(256) == table.scratchpad_pj(256)
+    assert table.of_elements(7, 16).scratchpad_pj(256) == pytest.approx(2 * 6.92328)
     floats = Accelerator(
         dim=4,
         scratchpad_kib=1,
@@ -96,7 +98,7 @@ def test_floating_point_by_hand() -> None:
         input_format="fp8-e5m2",
         features={"mvin_scale": False},
     )
-    assert floats.energy_law.mac_pj == table.of_elements(2).mac_pj
+    assert floats.energy_law.mac_pj == table.of_elements(2, 8).mac_pj
     assert floats.energy_law.register_pj == table.register_pj
 
 

@@ -42,10 +42,18 @@ NETLISTS = Path(__file__).parents[3] / "results" / "technologies"
 LOGIC = {"register_bits": 7.0, "partial_products": 5.0, "adder_bits": 6.0, "multiplexer_bits": 2.0}
 BANKS = BankLaw(bank=1000.0, sqrt_bits=20.0, width=50.0, bits=0.5)
 PERIOD = PeriodLaw(
-    base=5.0, log_dim=0.5, log_entries=1.0, chained=2.0, normalizer=17.0, row_functions=12.0, floats=14.0
-)
+    base=5.0, log_dim=0.5, log_entries=1.0, chained=2.0, normalizer=17.0, row_functions=12.0,
+    floats=14.0, wide_floats=18.0,
+)  # fmt: skip
+#: Of an element of floating point, um2.
+FLOAT = 5000.0
 MINE = Technology(
-    name="mine", logic_um2=LOGIC, memories=BANKS, period=PERIOD, energy={"leakage_mw_per_mm2": 1.5}
+    name="mine",
+    logic_um2=LOGIC,
+    float_um2=FLOAT,
+    memories=BANKS,
+    period=PERIOD,
+    energy={"leakage_mw_per_mm2": 1.5},
 )
 
 
@@ -60,8 +68,9 @@ def by_hand(machine: Accelerator) -> float:
     """Area in mm2, of the module's formula, a bank at a time."""
     counts = structure_law().counts(machine, float(machine.dim))
     um2 = sum(LOGIC[name] * counts[name] for name in QUANTITIES)
+    um2 += FLOAT * machine.dim**2 * (machine.input_format != "integer")
     for kib, number, width in (
-        (machine.scratchpad_kib, machine.scratchpad_banks, machine.dim * 8),
+        (machine.scratchpad_kib, machine.scratchpad_banks, machine.dim * machine.input_bits),
         (machine.accumulator_kib, machine.accumulator_banks, machine.dim * 32),
     ):
         bits = kib * 8192 / number
@@ -82,7 +91,16 @@ def test_published_figures_stay_and_are_written_as_before() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"dim": 32, "scratchpad_banks": 8}, {"dataflow": "WS", "load_queue": 4}]
+    "changes",
+    [
+        {},
+        {"dim": 32, "scratchpad_banks": 8},
+        {"dataflow": "WS", "load_queue": 4},
+        *(
+            {"dataflow": "WS", "input_format": form, "features": {"mvin_scale": False}}
+            for form in ("fp8-e5m2", "bf16")
+        ),
+    ],
 )
 def test_areas_are_counts_and_memories_at_the_technologys_figures(changes: dict[str, Any]) -> None:
     machine = baco.accelerator(technology="mine", **changes)
@@ -387,11 +405,14 @@ def test_laws_are_recovered_from_netlists_that_follow_them(
         if len(made) == 7:
             raise KeyboardInterrupt
         counts = structure_law().counts(machine, float(machine.dim))
-        logic = sum(LOGIC[name] * counts[name] for name in QUANTITIES) / 1e6
+        floats = machine.input_format != "integer"
+        logic = (
+            sum(LOGIC[name] * counts[name] for name in QUANTITIES) + FLOAT * machine.dim**2 * floats
+        ) / 1e6
         entries = machine.load_entries + machine.execute_entries + machine.store_entries
         ns = 5 + 0.5 * np.log2(machine.dim) + np.log2(entries) + 2 * (machine.tile_rows - 1)
         ns = max(ns, 17 * machine.features.normalizations, 12 * machine.features.row_functions)
-        ns = max(ns, 14 * machine.tile_rows * (machine.input_format != "integer"))
+        ns = max(ns, (14 if machine.input_bits == 8 else 18) * machine.tile_rows * floats)
         return SimpleNamespace(
             logic_mm2=logic, memories_mm2=0.1, clock_mhz=1e3 / ns, leakage_mw=2 * (logic + 0.1), modules=[]
         )
@@ -422,17 +443,20 @@ def test_laws_are_recovered_from_netlists_that_follow_them(
     assert {one.configuration.dim for one in found} == {2, 4, 8, 16, 32}
     assert "5 netlists made for clock" in fit_technology("own", for_clock, liberty).description
     law = fit_technology("own", found, liberty)
-    assert f"{len(DESIGNS)} netlists made for area" in law.description
-    assert law.description.endswith("1 V, 25 °C")
+    integers = sum(one.configuration.input_format == "integer" for one in found)
+    assert f"{integers} netlists made for area" in law.description
+    assert law.description.endswith(f"1 V, 25 °C; {len(DESIGNS) - integers} of floating point")
+    assert law.float_um2 == pytest.approx(FLOAT, rel=2e-3)
     liberty[0].write_text(liberty[0].read_text().replace('time_unit : "1ps"', 'time_unit : "1ns"'))
     assert "are the library's units right?" in fit_technology("own", for_clock, liberty).description
     assert law.logic_um2 == pytest.approx(LOGIC, rel=2e-3)
     assert law.period is not None
     assert law.period.model_dump() == pytest.approx(PERIOD.model_dump(), rel=2e-3)
     assert law.energy["leakage_mw_per_mm2"] == pytest.approx(2.0, rel=1e-4)
-    for what in ("logic", "logic, held out", "period, held out"):
+    unseen = [f"{what} of floating point, held out" for what in ("logic", "period")]
+    for what in ("logic", "logic, held out", "period, held out", *unseen):
         assert law.errors[what]["worst_percent"] < 0.1
-        assert law.errors[what]["rank"] > 0.999
+        assert law.errors[what].get("rank", 1.0) > 0.999
     # the largest side, by laws of the smaller ones
     assert law.errors[f"period{NEXT_SIDE}"]["worst_percent"] < 0.1
     areas = [law.errors[f"area{end}"]["worst_percent"] for end in ("", NEXT_SIDE)]
@@ -444,9 +468,18 @@ def test_laws_are_recovered_from_netlists_that_follow_them(
 @pytest.mark.parametrize(("name", "goal"), [("ihp-sg13g2", "clock"), ("asap7", "clock")])
 def test_laws_that_come_with_baco_are_near_the_netlists_that_are_kept(name: str, goal: str) -> None:
     ours = technology(name)
-    kept = [row for row in read_netlists(NETLISTS / f"{name}.json") if row.optimise == goal]
+    every = [row for row in read_netlists(NETLISTS / f"{name}.json") if row.optimise == goal]
+    kept = [row for row in every if row.configuration.input_format == "integer"]
     assert ours.description.startswith(f"{len(kept)} netlists made for {goal}")
+    assert ours.description.endswith(f"{len(every) - len(kept)} of floating point")
     assert len(kept) >= 30
+    for row in every[len(kept) :]:  # what the laws of floating point are off by at most
+        machine = row.configuration
+        sizes = float(machine.dim), machine.accumulator_kib, machine.scratchpad_kib
+        assert float(ours.area_mm2(machine, *sizes)) == pytest.approx(
+            row.logic_mm2 + row.memories_mm2, rel=0.12
+        )
+        assert ours.closes_at_mhz(machine, float(machine.dim)) == pytest.approx(row.clock_mhz, rel=0.12)
     machines = [row.configuration for row in kept]
     areas = np.array([row.logic_mm2 + row.memories_mm2 for row in kept])
     predicted = np.array(

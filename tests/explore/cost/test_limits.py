@@ -11,6 +11,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from baco.accel.input_format import InputFormat
+from baco.accel.presets import load_accelerator
+from baco.accel.technology import PUBLISHED
 from baco.bench.exhaustive import all_mappings, enumerate_all
 from baco.bench.sets.dataset import dataset_path, read_dataset
 from baco.bench.sets.spaces import published_space
@@ -110,14 +113,18 @@ def test_limits_are_reached() -> None:
     assert energy == pytest.approx(truth[1], rel=1e-9)
 
 
-def check_layers(flows: tuple[str, ...], number: int) -> None:
+def check_layers(flows: tuple[str, ...], number: int, form: InputFormat = "integer") -> None:
     """What the first batches of searches predict for random layers, on all accelerators, against limits."""
     rng = np.random.default_rng(len(flows[0]) + len(flows))
-    space = dataclasses.replace(GEMMINI, dim=(4, 16), dataflows=flows)
+    base = GEMMINI.base if form == "integer" else GEMMINI.base.replace(technology=PUBLISHED)
+    space = dataclasses.replace(GEMMINI, base=base, dim=(4, 16), dataflows=flows).of_format(form)
     hardware = space.hardware().floats()
     compared = packed = 0
     while compared < number:
         layer = random_layer(rng)
+        if form != "integer":
+            scale = None if layer.scale is None else 0.5
+            layer = dataclasses.replace(layer, elements=form, residual_scale=None, scale=scale)
         task = Task("net", layer.problem, 1.0)
         model = make_cost_model("instruction", [layer], space)
         setup = SearchSetup((task,), space, Objective.parse("edp"), None, compared, model)
@@ -133,12 +140,27 @@ def check_layers(flows: tuple[str, ...], number: int) -> None:
         rows = archive.genomes[0]
         packed += int((archive.problems.packed(np.zeros(len(rows), np.int64), rows) > 1).any())
         compared += 1
-    assert packed > 0 or flows == ("OS",)
+    assert packed > 0 or flows == ("OS",) or form != "integer"
 
 
 @pytest.mark.parametrize("flows", FLOWS)
 def test_no_mapping_of_the_instruction_aware_model_is_below(flows: tuple[str, ...]) -> None:
     check_layers(flows, 12)
+
+
+def test_elements_of_16_bits() -> None:
+    """Limits know how many bytes cross the channel, and nothing that is predicted is below."""
+    layer = Layer(Problem(P=64, C=48, K=32), elements="bf16")
+    least = limits._compiled(
+        layer, np.array([16.0]), load_accelerator("gemmini-default").in_format("bf16"), "WS"
+    )
+    assert least.a3 == 2 * (64 * 48 + 48 * 32 + 64 * 32)
+    raw = dataclasses.replace(layer, scale=None)
+    least = limits._compiled(
+        raw, np.array([16.0]), load_accelerator("gemmini-default").in_format("bf16"), "WS"
+    )
+    assert least.a3 == 2 * (64 * 48 + 48 * 32) + 4 * 64 * 32
+    check_layers(("WS",), 6, "bf16")
 
 
 @pytest.mark.slow
