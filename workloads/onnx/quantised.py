@@ -42,8 +42,7 @@ def _pair(
 ) -> tuple[np.ndarray, np.ndarray, int] | None:
     """(scale, zero point, axis) of the node, checked; None, refused by name, where that is not followed.
 
-    Raises InputError, at the node, for a scale that is missing, zero, negative or no number, a zero point out of the range of
-    its type, an axis that the tensor does not have, and for other numbers of scales than there are channels.
+    Raises InputError, at the node, for a scale that is missing, zero, negative or no number, a zero point of another type or out of its range, an axis that the tensor does not have, and for other numbers of scales than there are channels.
     """
     axis, block = imp.integer("axis", 1), imp.integer("block_size", 0)
     if not imp.has(1):
@@ -52,6 +51,9 @@ def _pair(
         name = onnx.TensorProto.DataType.Name(kind) if kind else "an unknown type"
         imp.refuse(f"numbers as {name} are not supported")
         return None
+    if (own := imp.kind(2)) not in (0, kind):
+        types = (onnx.TensorProto.DataType.Name(one).lower() for one in (own, kind))
+        raise imp.error("its zero point is of {}, and its numbers are of {}".format(*types))
     scale = _numbers(imp, 1, "a scale")
     zero = _numbers(imp, 2, "a zero point") if imp.has(2) else np.zeros((), np.int64)
     if scale is None or zero is None:

@@ -214,7 +214,8 @@ def test_weights_that_are_stored_wrongly_are_said_with_the_nodes_name(tmp_path):
             (np.full(5, 0.1, np.float32), np.zeros(5, np.int8), 0, "5 scales, but its axis 0 is 4 long"),
             (np.zeros(4, np.float32), np.zeros(4, np.int8), 0, "its scale is 0"),
             (np.full(4, 0.1, np.float32), np.zeros(4, np.int8), 4, "axis 4 is none"),
-            (np.float32(0.1), np.int32(300), 0, "zero point 300 is out of the range of int8"),
+            (np.float32(0.1), np.int32(300), 0, "its zero point is of int32, and its numbers are of int8"),
+            (np.float32(0.1), np.uint8(3), 0, "its zero point is of uint8, and its numbers are of int8"),
         )
     ):
         m = GivenModel(seed=1)
