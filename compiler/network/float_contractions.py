@@ -27,12 +27,12 @@ from baco.compiler.network.given_floats import round_real
 from baco.compiler.network.real_values import real_function, real_pair
 from baco.compiler.network.tensor_operators import (
     ConvolutionGeometry,
+    as_matrix,
     batched,
     columns_bias,
     convolution_operands,
     flattened,
     image_of,
-    inserted,
     kernel_of,
     matrix_of,
     order_for_reader,
@@ -166,11 +166,7 @@ def convolution(b: IntegerBuilder, op: Operator) -> None:
                 source,
                 weights,
                 offsets,
-                window.stride,
-                window.padding,
-                window.dilation,
-                window.size,
-                window.groups,
+                *window,
                 relu,
                 scale,
                 e.pool,
@@ -209,11 +205,7 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
     offsets = _bias(b, op, total / factor, unit, columns)
 
     def emit(name: str, output: View, relu: bool, scale: float | None) -> None:
-        y_view = output
-        if len(left.shape) == 1:
-            y_view = inserted(y_view, len(y_view.shape) - (0 if vector else 1))
-        if vector:
-            y_view = inserted(y_view, len(y_view.shape))
+        y_view = as_matrix(output, row=len(left.shape) == 1, column=vector)
         views = batched(b, op, a_view, b_view, y_view, batch)
         sources = tuple(e.sources)
         b.emit(MatMul(name, sources, views[2], *views[:2], offsets, relu, scale, _floats(b)))

@@ -28,6 +28,7 @@ from baco.compiler.network.given_sums import (
 from baco.compiler.network.real_values import real_line
 from baco.compiler.network.tensor_operators import (
     ConvolutionGeometry,
+    as_matrix,
     batched,
     convolution_operands,
     flattened,
@@ -216,7 +217,7 @@ def _padded(
                 )
         inner = _part(inner, axis, start, size)
     b.emit(Map(b.name(label), (op.name,), inner, source, None))
-    return padded, ConvolutionGeometry(window.stride, (0, 0), window.dilation, window.size, window.groups)
+    return padded, window._replace(padding=(0, 0))
 
 
 def _part(view: View, axis: int, start: int, size: int) -> View:
@@ -257,11 +258,7 @@ def _emit_convolution(
                 source,
                 b.constant(f"{name}.weight", weight, float(given.scale[0])),
                 b.constant(f"{name}.bias", offsets) if offsets.any() else None,
-                window.stride,
-                window.padding,
-                window.dilation,
-                window.size,
-                window.groups,
+                *window,
                 relu,
                 scale,
             )
@@ -318,11 +315,7 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
     lead = vector or len(left.shape) == 1
     output = result_of(b, e, None if lead else order_for_reader(b, e.last))
     factors = usable_factors(b, op, factors_of(b.scale(a_view), scale, b.scale(output), e.factor * alpha))
-    y_view = output
-    if len(left.shape) == 1:
-        y_view = inserted(y_view, len(y_view.shape) - (0 if vector else 1))
-    if vector:
-        y_view = inserted(y_view, len(y_view.shape))
+    y_view = as_matrix(output, row=len(left.shape) == 1, column=vector)
     batch = a_view.shape[:-2]
     shaped = [batched(b, op, a_view, operand, y_view, batch) for operand in operands]
     offsets = np.broadcast_to(total, (y_view.shape[-1],)).astype(np.int64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,9 +22,8 @@ from baco.workloads.semantics import Operand, Parameter
 from baco.workloads.views import Reshape
 
 
-@dataclass(frozen=True)
-class ConvolutionGeometry:
-    """Geometry of a convolution, (height, width)."""
+class ConvolutionGeometry(NamedTuple):
+    """Geometry of a convolution, (height, width), in the order in which `Convolution` has it."""
 
     stride: tuple[int, int]
     padding: tuple[int, int]
@@ -195,11 +195,7 @@ def convolve(
             source,
             b.constant(f"{name}.weight", quantised.integers, float(quantised.scales[0])),
             _bias(b, name, quantised, b.scale(source)),
-            window.stride,
-            window.padding,
-            window.dilation,
-            window.size,
-            window.groups,
+            *window,
             way_out.relu,
             way_out.scale,
             e.pool,
@@ -305,11 +301,7 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
         offsets = _offsets(b, op, total, float(units[0]), a_view.shape[-1])
     out_order = None if vector or len(left.shape) == 1 else order_for_reader(b, e.last)
     raw, final = result(b, e, out_order)
-    y_view = raw
-    if len(left.shape) == 1:
-        y_view = inserted(y_view, len(y_view.shape) - (0 if vector else 1))
-    if vector:
-        y_view = inserted(y_view, len(y_view.shape))
+    y_view = as_matrix(raw, row=len(left.shape) == 1, column=vector)
     a_view, b_view, y_view = batched(b, op, a_view, b_view, y_view, batch_left)
     way_out = _Rescaling(b, op.name, e, op, units, y_view)
     b.emit(
@@ -397,6 +389,13 @@ def matrix_of(b: IntegerBuilder, view: View, op: Operator, row: bool) -> View:
     if not good or any(s < 0 for s in strides):
         return b.copied(view, op)
     return view
+
+
+def as_matrix(view: View, *, row: bool, column: bool) -> View:
+    """The result of a product of a row, a column or both with the dimensions that they lack."""
+    if row:
+        view = inserted(view, len(view.shape) - (not column))
+    return inserted(view, len(view.shape)) if column else view
 
 
 def batched(
