@@ -18,7 +18,7 @@ class GivenModel:
     def __init__(self, seed=0, kind="int8", zeros=True, per_channel=False, weights="int8"):
         self.random = np.random.default_rng(seed)
         self.kind, self.zeros, self.per_channel, self.weight_kind = kind, zeros, per_channel, weights
-        self.nodes, self.stored, self.inputs = [], [], {}
+        self.nodes, self.stored, self.inputs, self.scales = [], [], {}, {}
         self.names = (f"v{n}" for n in itertools.count())
 
     def constant(self, value):
@@ -27,6 +27,8 @@ class GivenModel:
 
     def __call__(self, op, *inputs, domain="", name=None, **attributes):
         output = next(self.names)
+        if op == "DequantizeLinear" and len(inputs) > 1:
+            self.scales[output] = inputs[1]
         self.nodes.append(
             helper.make_node(
                 op, list(inputs), [output], name or f"{op}_{output}", domain=domain, **attributes
@@ -61,8 +63,7 @@ class GivenModel:
 
     def scale_of(self, real):
         """Scale of what a DequantizeLinear gives."""
-        node = next(one for one in self.nodes if one.output[0] == real)
-        return numpy_helper.to_array(next(one for one in self.stored if one.name == node.input[1]))
+        return numpy_helper.to_array(self.stored[int(self.scales[real].removeprefix("c"))])
 
     def numbers(self, shape, axis, spread=60):
         """Whole numbers of weights, and names of them, their scales and zero points."""
