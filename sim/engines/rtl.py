@@ -34,12 +34,11 @@ class RtlEngine:
         return run_verilog(job, verilog(job.machine))
 
 
-def run_verilog(job: Job, text: str, *, counts: Path | None = None, brief: bool = False) -> Simulation:
+def run_verilog(job: Job, text: str, *, counts: Path | None = None) -> Simulation:
     """Run a job on other Verilog with the ports of its machine's.
 
     Args:
         text: the Verilog.
-        brief: the job takes seconds at most, so that the simulator is built in half of the time.
         counts: where a netlist that counts its switching writes that (`baco.accel.synthesis.gates`); instead of waveforms.
 
     Raises as `Engine.run`.
@@ -51,7 +50,7 @@ def run_verilog(job: Job, text: str, *, counts: Path | None = None, brief: bool 
     tools = toolchain(job.tools)
     start = time.perf_counter()
     units = accelerator_modules(job.machine) if isinstance(job.machine, System) else ()
-    simulator = rtl_simulator(text, tools, waves=waves, units=units, brief=brief, report=job.report)
+    simulator = rtl_simulator(text, tools, waves=waves, units=units, report=job.report)
     built = time.perf_counter() - start
     return run_simulator(simulator, "rtl", job, elf, tools, build_seconds=built)
 

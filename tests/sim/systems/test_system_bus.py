@@ -54,7 +54,7 @@ def test_the_verilog_is_clean_and_what_the_configuration_says(system: System) ->
 
 def test_a_program_of_both_units_gives_the_same_over_the_bus(tmp_path: Path) -> None:
     job = pipeline_job(tmp_path, PAIR)
-    there, behind = run_job(job, engine="rtl"), run_verilog(job, behind_axi4(PAIR), brief=True)
+    there, behind = run_job(job, engine="rtl"), run_verilog(job, behind_axi4(PAIR))
     assert behind.memory_dumps == there.memory_dumps
     assert (behind.exit_code, behind.commands, behind.macs) == (there.exit_code, there.commands, there.macs)
     a, b0, _ = small_matrices(1).astype(int)
@@ -69,7 +69,7 @@ def test_random_streams_on_all_units_over_the_bus(count: int, system: System) ->
     """Against the functional model; waits of AXI differ by what memory does, which every stream draws."""
     simulator = Simulator(system)
     units = accelerator_modules(system)
-    simulator.program = rtl_simulator(behind_axi4(system), TOOLS, units=units, brief=count < 100)
+    simulator.program = rtl_simulator(behind_axi4(system), TOOLS, units=units)
     outcomes = simulator.play([system_stream(system, 7, index) for index in range(count)])
     assert [one.describe() for one in outcomes if one.kind != "same"] == []
     assert len(outcomes) == count
