@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -111,29 +112,38 @@ class FloatGraph:
         return None if operand is None else apply_steps(tensors[operand.name], operand.steps)
 
 
-def _torch(*arrays: Array | None) -> list[Any]:
+@contextmanager
+def _torch(*arrays: Array | None) -> Iterator[list[Any]]:
+    """float32 tensors, for PyTorch with one thread: how many there are decides in which order it adds up."""
     import torch
 
-    return [None if a is None else torch.from_numpy(np.array(a, dtype=np.float32, order="C")) for a in arrays]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield [
+            None if a is None else torch.from_numpy(np.array(a, dtype=np.float32, order="C")) for a in arrays
+        ]
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _conv(x: Values, a: Attributes, shape: Shape) -> Array:
     from torch.nn import functional
 
-    image, weight, bias = _torch(*x)
     pads = [n for before_after in reversed(a["padding"]) for n in before_after]
-    convolve = functional.conv2d if weight.ndim == 4 else functional.conv1d
-    padded = functional.pad(image, pads) if any(pads) else image
-    y = convolve(padded, weight, bias, a["stride"], 0, a["dilation"], a["groups"])
+    with _torch(*x) as (image, weight, bias):
+        convolve = functional.conv2d if weight.ndim == 4 else functional.conv1d
+        padded = functional.pad(image, pads) if any(pads) else image
+        y = convolve(padded, weight, bias, a["stride"], 0, a["dilation"], a["groups"])
     return np.asarray(y.numpy())
 
 
 def _conv_transpose(x: Values, a: Attributes, shape: Shape) -> Array:
     from torch.nn import functional
 
-    image, weight, bias = _torch(*x)
-    convolve = functional.conv_transpose2d if weight.ndim == 4 else functional.conv_transpose1d
-    y = convolve(image, weight, None, a["stride"], 0, 0, a["groups"], a["dilation"]).numpy()
+    with _torch(*x) as (image, weight, bias):
+        convolve = functional.conv_transpose2d if weight.ndim == 4 else functional.conv_transpose1d
+        y = convolve(image, weight, None, a["stride"], 0, 0, a["groups"], a["dilation"]).numpy()
     # Cropping and extending by hand: PyTorch knows neither unequal paddings nor large extensions.
     full = np.zeros((*y.shape[:2], *a["shape"]), np.float32)
     source, target = [slice(None)] * 2, [slice(None)] * 2
@@ -166,8 +176,8 @@ def _interleave(x: Values, a: Attributes, shape: Shape) -> Array:
 def _matmul(x: Values, a: Attributes, shape: Shape) -> Array:
     import torch
 
-    left, right, bias = _torch(*x)
-    y = torch.matmul(left, right).numpy() * np.float32(a["alpha"])
+    with _torch(*x) as (left, right, bias):
+        y = torch.matmul(left, right).numpy() * np.float32(a["alpha"])
     return np.asarray(y if bias is None else y + bias.numpy())
 
 
