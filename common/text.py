@@ -106,12 +106,12 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
-def json_text(value: Any, *, indent: int | None = 2) -> str:
+def json_text(value: Any) -> str:
     """JSON as people read it (UTF-8, ending with a newline), every unfit character within strings as an escape.
 
     Raises ValueError for NaN and infinities.
     """
-    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     # outside of strings the only one is the line feed; beyond the 16-bit plane JSON writes pairs
     return _UNFIT.sub(lambda found: found[0] if found[0] == "\n" else json.dumps(found[0])[1:-1], text) + "\n"
 

@@ -63,15 +63,10 @@ def choose_stages(
 
 
 def loop_times(
-    loads: Sequence[PipelinedLoad], analysis: Analysis, accelerator: Accelerator, latency: float | None = None
+    loads: Sequence[PipelinedLoad], analysis: Analysis, accelerator: Accelerator
 ) -> dict[tuple[scf.ForOp, ...], LoopTimes]:
-    """What the model is told of each nest of loops with loads that can run ahead.
-
-    Args:
-        latency: cycles of main memory; None: the simulator's.
-    """
-    if latency is None:
-        latency = PROFILES[accelerator.timing].latency
+    """What the model is told of each nest of loops with loads that can run ahead."""
+    latency = PROFILES[accelerator.timing].latency
     rates = _Rates(accelerator, analysis, latency)
     found: dict[tuple[scf.ForOp, ...], LoopTimes] = {}
     for nest in dict.fromkeys(one.nest for one in loads):

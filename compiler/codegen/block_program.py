@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from xdsl.dialects import func
@@ -22,7 +22,6 @@ from baco.compiler.passes.pipeline_loads import PipelineLoads
 def lower_block_program(
     module: ModuleOp,
     accelerator: Accelerator,
-    observe: Callable[[str, ModuleOp], None] | None = None,
     stages: int | None = None,
     *,
     blockwise: bool = False,
@@ -30,15 +29,13 @@ def lower_block_program(
     """Lower a module at the `baco` level, in place, to `instgem`; it is returned.
 
     The functions take the byte addresses of their buffers, and last that of a workspace if they need one: see
-    `with_workspace`. `observe` sees the module after each pass; `stages` are places of blocks that are loaded ahead (None: as the
+    `with_workspace`. `stages` are places of blocks that are loaded ahead (None: as the
     model says), `blockwise` as of `LinalgToInstGem`. Raises InfeasibleError for blocks that exceed a local
     memory and InputError for what cannot be compiled, with the line of the kernel.
     """
     context = all_dialects()
     for one in (BacoToLinalg(), PipelineLoads(accelerator, stages), LinalgToInstGem(accelerator, blockwise)):
         run_pass(module, one, context)
-        if observe is not None:
-            observe(one.name, module)
     return module
 
 

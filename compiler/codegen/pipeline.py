@@ -27,17 +27,15 @@ def run_passes(
     module: ModuleOp,
     passes: Sequence[str],
     observe: Callable[[str, ModuleOp], None] | None = None,
-    context: Context | None = None,
 ) -> None:
     """Apply passes, named as in `baco.compiler.passes`, with their default options; `observe` sees the module after each.
 
     The module is checked before the first and after the last pass, and wherever somebody looks at it.
     Raises InputError for an unknown pass and an ill-formed module, and what the passes raise.
     """
-    if context is None:
-        from baco.compiler.dialects.context import all_dialects
+    from baco.compiler.dialects.context import all_dialects
 
-        context = all_dialects()
+    context = all_dialects()
     check_ir(module)
     for name in passes:
         run_pass(module, pass_named(name)(), context, check=observe is not None or name == passes[-1])

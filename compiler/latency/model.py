@@ -406,18 +406,16 @@ def predict_layers(
     layers: Sequence[Layer],
     how: Sequence[Schedule | Mapping],
     accelerator: Accelerator | Sequence[Accelerator],
-    twice: Resource | None = None,
 ) -> list[InstructionLatency]:
     """Predicted latency of one run of each layer (tensors of one element), carried out as a schedule or mapping says: of schedules where
     commands come in turn, as closely as can be, of mappings as a search says (`latency`).
 
     Args:
         accelerator: one for all layers, or one each: many at once take little longer than one.
-        twice: a resource that there is twice of (`HardwareBatch.doubled`).
 
     Raises InfeasibleError for a macro schedule that cannot be carried out.
     """
-    return predict_changed(layers, how, accelerator, [twice])[0]
+    return predict_changed(layers, how, accelerator, [None])[0]
 
 
 def predict_changed(
@@ -426,7 +424,7 @@ def predict_changed(
     accelerator: Accelerator | Sequence[Accelerator],
     changes: Sequence[Resource | None],
 ) -> list[list[InstructionLatency]]:
-    """`predict_layers` for each of some resources that there may be twice of: what does not depend on them is done once."""
+    """`predict_layers` for each of some resources that there may be twice of (`HardwareBatch.doubled`): what does not depend on them is done once."""
     accelerators = [accelerator] * len(layers) if isinstance(accelerator, Accelerator) else accelerator
     rest: list[tuple[int, Layer, Mapping, bool, bool, float]] = []
     found: list[dict[int, InstructionLatency]] = [{} for _ in changes]

@@ -95,16 +95,13 @@ def compile_system(
     runs: Sequence[SystemRun],
     tasks: Sequence[SystemTask],
     system: System,
-    *,
-    check: bool = True,
 ) -> SystemProgram:
-    """The program.
+    """The program, which compares its outputs with what the runs say they must be.
 
     Args:
         name: of it.
         tasks: in an order in which each comes behind all that it needs; those of a unit run in this order.
         system: its units.
-        check: it compares its outputs with what the runs say they must be.
     """
     count = len(system.units)
     joined = _Joined(name, runs, tasks, _Order(tasks, count), count)
@@ -135,7 +132,7 @@ def compile_system(
         system.accelerators[0],
         system=system,
         others=entries[1:],
-        check=check,
+        check=True,
         name=name,
         sources=host_sources(lowered.sources),
         slack_bytes=max(

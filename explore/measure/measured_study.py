@@ -93,7 +93,6 @@ def measure_study(
     *,
     engine: ExecutorChoice = LOCAL,
     counted_by: CycleEngine = "rtl",
-    machines: int = _MACHINES,
     learned: bool = False,
     watch: Watch | None = None,
 ) -> MeasuredOutcome:
@@ -121,7 +120,7 @@ def measure_study(
                 location=Location(str(path)),
                 hint="explore with --cost-model instruction",
             )
-        contenders = _contenders(known, machines, counted_by)
+        contenders = _contenders(known, _MACHINES, counted_by)
         rounds: list[Round] = []
 
         def told(done: Round) -> None:

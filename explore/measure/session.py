@@ -132,13 +132,13 @@ class StudyDesigns:
         """One candidate, layer by layer."""
         return design_of_candidate(name, candidate, self.layers, self.model)
 
-    def baselines(self, samples: int | None, note: Callable[[str], None]) -> list[Design]:
+    def baselines(self, note: Callable[[str], None]) -> list[Design]:
         """The reference machine under Gemmini's default tiling and under mappings searched for it, by the study's searcher,
-        objective and seed, in a folder beside the study."""
+        budget, objective and seed, in a folder beside the study."""
         study = self.study
         found = [baseline_design(self.space, study.tasks, self.layers, self.model)]
         sessions = study.sessions()
-        budget = samples or (sessions[-1]["samples"] if sessions else None)
+        budget = sessions[-1]["samples"] if sessions else None
         note("searching mappings for the reference machine")
         try:
             outcome = run_exploration(
@@ -194,7 +194,6 @@ def validate_file(
     options: ValidationOptions,
     *,
     baseline: bool = False,
-    baseline_samples: int | None = None,
     data: WorkloadData | None = None,
     progress: ValidationProgress | None = None,
 ) -> ValidationOutcome:
@@ -202,7 +201,6 @@ def validate_file(
 
     Args:
         baseline: measure the reference machine too, see `StudyDesigns.baselines`.
-        baseline_samples: budget of the search for its mappings; by default that of the study.
         data: samples of the networks' inputs, which the study has from now on.
 
     Raises InfeasibleError for a study without any feasible design, StorageError for one that is missing, damaged or
@@ -220,7 +218,7 @@ def validate_file(
         chosen = choose_candidates(known.candidates, study.objective, options.best, options.spread)
         designs = [known.design(name, one) for name, one in chosen]
         if baseline:
-            designs += known.baselines(baseline_samples, note)
+            designs += known.baselines(note)
         if study.rest is not None and options.cycle_limit is None:
             designs = known.as_programs(designs, note, fusion=options.fusion)
         outcome = validate_designs(study, designs, options, progress)

@@ -55,15 +55,13 @@ ENDED = {
 _reports = itertools.count()
 
 
-def write_study_report(
-    path: Path, out: Path, *, stopped: str | None = None, notes: tuple[str, ...] = ()
-) -> None:
+def write_study_report(path: Path, out: Path) -> None:
     """Write the report of the study at `path` to the folder `out`.
 
     A study without any feasible design gets a report of the nearest ones. Raises StorageError for a study that cannot be
     read or a folder that cannot be written, InfeasibleError for a study without any design.
     """
-    write_report(report_data(path, stopped=stopped, notes=notes), out)
+    write_report(report_data(path), out)
 
 
 def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...] = ()) -> ReportData:

@@ -12,7 +12,7 @@ from baco.compiler.mapping.dataflows import dataflow, dataflow_names
 from baco.compiler.mapping.machine import Machine
 from baco.compiler.mapping.structure import Gene, TreeStructure, check_chain, genes
 from baco.compiler.mapping.text import format_tree
-from baco.exploration.samplers.mcts import SizedTree, SizeSearch, search_sizes
+from baco.exploration.samplers.mcts import SizedTree, search_sizes
 from baco.exploration.samplers.tree_descent import descend_sizes
 
 #: Name of the row of the search.
@@ -33,7 +33,6 @@ def search_trees(
     rounds: int = 12,
     trials: int = 200,
     seed: int = 0,
-    sizes: SizeSearch = search_sizes,
     watch: Callable[[int, SizedTree | None], None] = lambda _, __: None,
 ) -> SizedTree | None:
     """The tree of least latency found for a chain of operators, least energy among equals; None where none runs.
@@ -42,7 +41,6 @@ def search_trees(
         known: structures to begin with (published dataflows, say), beside random ones.
         rounds: generations.
         trials: trees looked at for each structure; those that lead get as many again in every round.
-        sizes: finds those of a structure.
         watch: told after every generation its number and the best so far.
 
     Raises InputError for operators that are no chain.
@@ -57,7 +55,7 @@ def search_trees(
     def judge(structure: TreeStructure) -> None:
         key = structure.genes, structure.fixed
         looked[key] = looked.get(key, 0) + 1
-        found = sizes(structure, trials * looked[key], seed + looked[key] - 1)
+        found = search_sizes(structure, trials * looked[key], seed + looked[key] - 1)
         before = best.get(key)
         if before is None or (found is not None and found.value < before.value):
             best[key] = found

@@ -26,7 +26,7 @@ from baco.exploration.systems.timetable import orderly
 from baco.exploration.systems.unit_price import SLOWER, MeasuredStep
 from baco.exploration.systems.unit_profile import UnitProfile, profile
 from baco.sim.engines.program import run_program
-from baco.sim.job import Limits, MainMemory, Simulation
+from baco.sim.job import MainMemory, Simulation
 from baco.sim.network.run import Watched, run_network
 
 Array = np.ndarray[Any, Any]
@@ -198,7 +198,6 @@ def replay_plan(
     engine: str = "rtl",
     *,
     alone_ns: Mapping[str, float] | None = None,
-    limits: Limits | None = None,
     report: Callable[[str], None] | None = None,
 ) -> MeasuredPlan:
     """Compile a plan and run it.
@@ -216,9 +215,7 @@ def replay_plan(
         value_name(run, key): one for run, (_, reference) in enumerate(data) for key, one in reference.items()
     }
     watched = Watched(made.built, wanted)
-    _, result = run_program(
-        made.built.program, engine=engine, limits=limits, report=report, watches=watched.points
-    )
+    _, result = run_program(made.built.program, engine=engine, report=report, watches=watched.points)
     checked, wrong = watched.compare(result.marks)
     ns = 1e3 / plan.system.clock_mhz
     when = {mark.address: mark.cycle for mark in result.marks}

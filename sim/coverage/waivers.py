@@ -79,9 +79,9 @@ class _Waivers(BaseModel):
     waivers: list[Waiver]
 
 
-def load_waivers(path: Path | None = None) -> list[Waiver]:
-    """Those of a file, by default of baco's own Verilog. Raises InputError with the line of what makes no sense."""
-    return parse_model(_Waivers, load_yaml(path or _folder() / "coverage-waivers.yaml")).waivers
+def load_waivers() -> list[Waiver]:
+    """Those of baco's own Verilog. Raises InputError with the line of what makes no sense."""
+    return parse_model(_Waivers, load_yaml(_folder() / "coverage-waivers.yaml")).waivers
 
 
 def waived_by(points: Iterable[CoveragePoint], waivers: Sequence[Waiver]) -> dict[CoveragePoint, Waiver]:

@@ -9,11 +9,11 @@ import numpy as np
 from baco.workloads.onnx.expansion import Expansion, RefusedError
 
 
-def _items(e: Expansion, index: int = 0) -> list[str]:
-    """Names of the tensors in an input."""
-    items = e.facts.sequences.get(e.input(index))
+def _items(e: Expansion) -> list[str]:
+    """Names of the tensors in the first input."""
+    items = e.facts.sequences.get(e.input(0))
     if items is None:
-        raise RefusedError(f"how many tensors its input '{e.node.input[index]}' holds is not known")
+        raise RefusedError(f"how many tensors its input '{e.node.input[0]}' holds is not known")
     return list(items)
 
 

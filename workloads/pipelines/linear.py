@@ -201,12 +201,8 @@ def _sum(left: Linear, right: Linear, shape: tuple[int, ...]) -> Linear | None:
     return Linear(base, taps, left.constant + right.constant, shape)
 
 
-def integer_stencil(form: Linear, least_exponent: int | None = None) -> IntegerStencil | None:
-    """The form with weights of 8 bits; None where they are no such whole numbers times a power of two.
-
-    Args:
-        least_exponent: of the units, which are no larger.
-    """
+def integer_stencil(form: Linear) -> IntegerStencil | None:
+    """The form with weights of 8 bits; None where they are no such whole numbers times a power of two."""
     taps = {tap: number for tap, number in form.taps.items() if number}
     if form.base is None or not taps:
         return None
@@ -214,7 +210,7 @@ def integer_stencil(form: Linear, least_exponent: int | None = None) -> IntegerS
     known = [one for one in exponents if one is not None]
     if len(known) != len(exponents):
         return None
-    exponent = min([*known, *([] if least_exponent is None else [least_exponent])])
+    exponent = min(known)
     unit = Fraction(2) ** exponent
     channels = form.base.shape[2] if len(form.base.shape) == 3 else 1
     single = len(form.shape) == 2

@@ -106,10 +106,8 @@ def constant_node(value: Any) -> Node:
     return Node("constant", (), {}, array.shape, bounds, user_line(), array)
 
 
-def checked_range(found: Range, what: str, line: Location | None = None) -> Range:
+def checked_range(found: Range, what: str) -> Range:
     """The range, if float32 holds such numbers. Raises PipelineError for larger ones."""
     if found.magnitude > LARGEST_REAL:
-        raise refused(
-            f"{what} may reach {float(found.magnitude):.3g}, beyond the range of float32", line=line
-        )
+        raise refused(f"{what} may reach {float(found.magnitude):.3g}, beyond the range of float32")
     return found
