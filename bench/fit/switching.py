@@ -10,8 +10,9 @@ multiply-accumulate one of each format of floating point takes.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -52,6 +53,10 @@ _RANGES = ((-128, 128), (0, 128), (-16, 16), (-64, 64), (0, 32))
 _SHARES, _SIDES, _DEPTHS = (1.0, 1.0, 0.7, 0.5, 0.3), (4, 8, 12, 16), (4, 8, 16, 24)
 
 
+#: Modules of the array alone, and the adder that its elements of floating point share with the accumulator's lanes.
+_OF_ARRAY, _ADDER = re.compile(r"baco_mesh|baco_fp8_mesh_row|baco_(fp8|bf16)_product"), "baco_float_add"
+
+
 @dataclass(frozen=True)
 class RandomStream:
     """A stream of commands and what it is."""
@@ -70,10 +75,14 @@ class GateRun:
 
     def part_pj(self, kinds: Sequence[str], array: bool | None = None) -> float:
         """Energy of some `KINDS`, of the array's modules (or of all others)."""
-        found = 0.0
-        for module in self.power.modules:
-            if array is None or module.name.startswith("baco_mesh") == array:
-                found += sum(module.mw[kind] for kind in kinds)
+        return self._pj(kinds, lambda name: array is None or bool(_OF_ARRAY.match(name)) == array)
+
+    def module_pj(self, kinds: Sequence[str], name: str) -> float:
+        """Energy of some `KINDS` of all instances of a module."""
+        return self._pj(kinds, lambda own: own == name)
+
+    def _pj(self, kinds: Sequence[str], wanted: Callable[[str], bool]) -> float:
+        found = sum(module.mw[kind] for module in self.power.modules if wanted(module.name) for kind in kinds)
         return found * 1e-3 / (self.power.clock_mhz * 1e6) * self.power.cycles * 1e12
 
 
@@ -195,6 +204,8 @@ def measured(machine: Accelerator, design: CellDesign, streams: Iterable[RandomS
     return found
 
 
+#: All kinds but the clock's tree.
+_DATA = ("registers", "logic")
 #: What each figure is multiplied with, by part.
 _ARRAY = ("a", "weight", "multiplier", "product", "total", "element")
 _CONTROL = ("command", "moved_byte", "accumulated_word")
@@ -227,7 +238,7 @@ def fit(runs: Sequence[GateRun], machine: Accelerator, charge_pj: float) -> Swit
 
     def alone(some: Sequence[GateRun]) -> dict[str, float]:
         figures = _least(some, machine, ("clock",), lambda run: run.part_pj(("clock",)))
-        figures |= _least(some, machine, _ARRAY, lambda run: run.part_pj(("registers", "logic"), array=True))
+        figures |= _least(some, machine, _ARRAY, lambda run: run.part_pj(_DATA, array=True))
         figures |= _least(
             some, machine, _CONTROL, lambda run: run.part_pj(("registers", "logic"), array=False)
         )
@@ -260,8 +271,11 @@ def float_macs(library: Library, goal: str, count: int) -> dict[str, list[float]
         machine = own.in_format(form)
         # two streams that only move come first
         runs = measured(machine, in_cells(machine, library, optimise=goal), [*cases(machine, count)][2:])
+        # of the adders' energy, the array has the part that it has of additions: `dim` for each of the accumulator
+        share = machine.dim / (machine.dim + 1)
         found[form] = [
-            run.part_pj(("registers", "logic"), array=True) / run.rtl.activity["macs"] for run in runs
+            (run.part_pj(_DATA, array=True) + share * run.module_pj(_DATA, _ADDER)) / run.rtl.activity["macs"]
+            for run in runs
         ]
         print(f"{form}: {', '.join(f'{pj:.3g}' for pj in found[form])} pJ", flush=True)
     one = found.pop("integer")

@@ -118,11 +118,12 @@ class DesignSpace(Shown):
         return dataclasses.replace(self, search_units=False) if self.search_units else self
 
     def of_format(self, form: InputFormat) -> DesignSpace:
-        """The space of the accelerators whose elements have one of `formats`. Raises InputError for what a format needs besides."""
+        """The space of the accelerators whose elements have one of `formats`, with less of a clock where floating point closes at less.
+        Raises InputError for what a format needs besides."""
         if form == self.base.input_format:
             return dataclasses.replace(self, formats=())
         flows = tuple(flow for flow in self.dataflows if not DATAFLOWS[flow].sums_stay)
-        base = self.base.in_format(form)
+        base = self.base.in_format(form).closing(max(self.dim))
         return dataclasses.replace(self, base=base, dataflows=flows, search_units=False, formats=())
 
     # -- settings ----------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from baco.api.search_call import written_space
 from baco.common.errors import InfeasibleError, InputError
 from baco.common.yaml import parse_yaml
 from baco.exploration.known_errors import known_errors
+from baco.exploration.space import load_space
 from baco.exploration.space.in_technology import in_technology
 from baco.exploration.space.reading import space_of
 from baco.main import run
@@ -496,6 +497,28 @@ def test_laws_that_come_with_baco_are_near_the_netlists_that_are_kept(name: str,
     # what the technology says of itself
     assert ours.errors["area"]["mean_percent"] == pytest.approx(100 * off.mean(), abs=0.01)
     assert ours.errors["area"]["worst_percent"] == pytest.approx(100 * off.max(), abs=0.01)
+
+
+def test_floating_point_has_its_clock_and_energy() -> None:
+    """In IHP a format's designs close at half of what integers do and multiply at so many times the energy; in `mine` no energies of
+    switching are known, so that constants speak; and where no period was measured they are refused."""
+    ihp = technology("ihp-sg13g2")
+    integers = baco.accelerator(technology="ihp-sg13g2", dataflow="WS", features={"mvin_scale": False})
+    for form, times in ihp.float_macs.items():
+        floats = integers.in_format(form).closing()
+        assert floats.clock_mhz < 0.5 * integers.clock_mhz
+        assert floats.energy_law.array_terms(1.0, 1.0, 16.0)[0] == pytest.approx(
+            times * integers.energy_law.array_terms(1.0, 1.0, 16.0)[0]
+        )
+    space = load_space("gemmini").of_format("bf16")
+    assert space.base.clock_mhz <= space.base.closes_at_mhz * (1 + 1e-9)
+    keep_technology(
+        MINE.model_copy(update={"name": "narrow", "period": PERIOD.model_copy(update={"wide_floats": 0.0})})
+    )
+    narrow = baco.accelerator(technology="narrow", dataflow="WS", features={"mvin_scale": False})
+    assert narrow.in_format("fp8-e4m3").closing().clock_mhz < narrow.clock_mhz
+    with pytest.raises(InputError, match="not narrow, where its clock or energy is not known"):
+        narrow.in_format("bf16")
 
 
 def test_the_command_lists_shows_and_says_what_is_wrong(
