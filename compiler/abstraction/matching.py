@@ -33,7 +33,6 @@ class OperandTiles:
 
     Attributes:
         operand: name in the tensor program.
-        intrinsic_operand: name in the intrinsic.
         outer: tensor iterations that run outside the instruction and choose this operand's element.
         counts: tiles along each of: the outer iterations, then the instruction's dimensions.
         tile: extents of one tile.
@@ -42,7 +41,6 @@ class OperandTiles:
     """
 
     operand: str
-    intrinsic_operand: str
     outer: tuple[str, ...]
     counts: tuple[int, ...]
     tile: tuple[int, ...]
@@ -133,7 +131,7 @@ class Matching:
             else:
                 address = address + self.index(name) // extents[name] * step
         padding = tuple(self.tiles(name) * extents[name] - self.extent(name) for name in along)
-        return OperandTiles(access.operand, inner.operand, outer, counts, tile, padding, address)
+        return OperandTiles(access.operand, outer, counts, tile, padding, address)
 
     def __str__(self) -> str:
         """As `matching_of` reads it."""

@@ -260,7 +260,7 @@ class Cut:
             raise not_tiled(
                 self._op, "its programs cut rows and columns of a matrix, or of each matrix of a batch"
             )
-        self.groups, self.steps, self._chosen, (self.rows, self.columns, self._m, self._n) = found
+        self.groups, self.steps, self._chosen, (self.rows, self.columns, _, self._n) = found
         if self.groups > 1:
             apart = self.steps[2] >= (self.rows - 1) * self.c_pitch + self.columns
             beside = self.steps[2] >= self.columns and self.groups * self.steps[2] <= self.c_pitch

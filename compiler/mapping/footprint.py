@@ -16,7 +16,7 @@ from baco.common.errors import InfeasibleError
 from baco.compiler.mapping.contraction import Contraction
 from baco.compiler.mapping.machine import Level, Machine
 from baco.compiler.mapping.rows import OnlineRows, online_rows, row_problems
-from baco.compiler.mapping.slices import Placed, place, product
+from baco.compiler.mapping.slices import Placed, larger, place, product
 from baco.compiler.mapping.tree import Tile
 
 
@@ -43,8 +43,8 @@ class Held:
     def either(self, other: Held) -> Held:
         """One after the other."""
         names = {**self.parts, **other.parts}
-        parts = {name: _larger(self.parts.get(name, 0), other.parts.get(name, 0)) for name in names}
-        return Held(_larger(self.words, other.words), _larger(self.rows, other.rows), parts)
+        parts = {name: larger(self.parts.get(name, 0), other.parts.get(name, 0)) for name in names}
+        return Held(larger(self.words, other.words), larger(self.rows, other.rows), parts)
 
 
 def footprint(
@@ -140,7 +140,3 @@ def _held(placed: Placed, number: int, level: Level, online: Sequence[OnlineRows
                 words = kept.copies * rows_of.state_words(placed) * level.element_words(rows_of.output)
                 total = total.beside(Held(words, -(-words // level.row_words), {rows_of.name: words}))
     return total
-
-
-def _larger(one: Any, other: Any) -> Any:
-    return one + (other - one) * (other > one)

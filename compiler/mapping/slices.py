@@ -238,6 +238,11 @@ def _largest(sizes: Sequence[Any]) -> Any:
     return result
 
 
+def larger(one: Any, other: Any) -> Any:
+    """The larger number, also of arrays and of numbers that are differentiated."""
+    return one + (other - one) * (other > one)
+
+
 def product(sizes: Sequence[Any]) -> Any:
     """Product of numbers, arrays or tensors; 1 of none."""
     result: Any = 1

@@ -15,7 +15,7 @@ from baco.compiler.mapping.contraction import Contraction
 from baco.compiler.mapping.machine import Machine
 from baco.compiler.mapping.movement import Transfer, tile_transfers
 from baco.compiler.mapping.rows import OnlineRows, online_rows
-from baco.compiler.mapping.slices import Placed, place, product
+from baco.compiler.mapping.slices import Placed, larger, place, product
 from baco.compiler.mapping.tree import Tile
 
 
@@ -76,7 +76,7 @@ def _cycles(
         at_once = placed.tile.relation in ("Pipe", "Para") and len(inside) > 1
         cycles = inside[0]
         for child in inside[1:]:
-            cycles = _larger(cycles, child) if at_once else cycles + child
+            cycles = larger(cycles, child) if at_once else cycles + child
     else:
         cycles = product([trip.factor for node in chain for trip in node.trips if not trip.loop.spatial])
         cycles = cycles + sum(rows.cycles for rows in online if rows.softmax is placed)
@@ -98,7 +98,7 @@ def _cycles(
         ]
         for words, rate in rates:
             if rate is not None:
-                cycles = _larger(cycles, words / rate / several)
+                cycles = larger(cycles, words / rate / several)
     return cycles
 
 
@@ -109,11 +109,7 @@ def _arrays(placed: Placed) -> Any:
     if inside:
         arrays = inside[0]
         for one in inside[1:]:
-            arrays = arrays + one if placed.tile.relation in ("Pipe", "Para") else _larger(arrays, one)
+            arrays = arrays + one if placed.tile.relation in ("Pipe", "Para") else larger(arrays, one)
     if placed.tile.level > 1:
         arrays = arrays * product([trip.factor for trip in placed.trips if trip.loop.spatial])
     return arrays
-
-
-def _larger(one: Any, other: Any) -> Any:
-    return one + (other - one) * (other > one)

@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from baco.compiler.network.builder import semantics_of
 from baco.compiler.network.parameters import Parameters, ParameterShapes
 from baco.workloads.network import Network, Operator, Tensor
-from baco.workloads.semantics import Operand, Parameter, Semantics, constant
+from baco.workloads.semantics import Operand, Parameter, constant
 
 #: Sweeps over all pairs at most, and exponents of a factor: layers in a row settle within a few.
 _SWEEPS, _MOST = 20, 16
@@ -95,18 +96,13 @@ def _exponents(pairs: list[_Pair], parameters: Parameters) -> dict[str, np.ndarr
 # Layers
 
 
-def _semantics(op: Operator) -> Semantics:
-    assert op.semantics is not None
-    return op.semantics
-
-
 def _parameter(op: Operator, position: int) -> Parameter | None:
-    operand = _semantics(op).operands[position]
+    operand = semantics_of(op).operands[position]
     return operand if isinstance(operand, Parameter) else None
 
 
 def _groups(op: Operator) -> int:
-    return int(_semantics(op).attributes.get("groups", 1))
+    return int(semantics_of(op).attributes.get("groups", 1))
 
 
 def _oriented(op: Operator, parameters: Parameters) -> np.ndarray:
@@ -114,7 +110,7 @@ def _oriented(op: Operator, parameters: Parameters) -> np.ndarray:
     weight = _parameter(op, 1)
     assert weight is not None
     elements = parameters(weight).astype(np.float64)
-    if _semantics(op).function == "matmul":
+    if semantics_of(op).function == "matmul":
         return elements.T[:, :, None].copy()
     return elements.reshape(*elements.shape[:2], -1).copy()
 
@@ -124,7 +120,7 @@ def _norm_factor(norm: Operator, parameters: Parameters) -> np.ndarray:
     scale, variance = _parameter(norm, 1), _parameter(norm, 4)
     assert variance is not None
     factor = 1 / np.sqrt(
-        parameters(variance).astype(np.float64).reshape(-1) + _semantics(norm).attributes["eps"]
+        parameters(variance).astype(np.float64).reshape(-1) + semantics_of(norm).attributes["eps"]
     )
     if scale is not None:
         factor = factor * parameters(scale).astype(np.float64).reshape(-1)
@@ -133,7 +129,7 @@ def _norm_factor(norm: Operator, parameters: Parameters) -> np.ndarray:
 
 def _along_outputs(op: Operator, position: int, factor: np.ndarray) -> np.ndarray:
     """Factors of channels, as the parameter at a position has them."""
-    if _semantics(op).function == "conv" and position == 1:
+    if semantics_of(op).function == "conv" and position == 1:
         weight = _parameter(op, 1)
         assert weight is not None
         return factor.reshape(-1, *(1 for _ in weight.shape[1:]))
@@ -143,7 +139,7 @@ def _along_outputs(op: Operator, position: int, factor: np.ndarray) -> np.ndarra
 def _along_inputs(op: Operator, factor: np.ndarray) -> np.ndarray:
     weight = _parameter(op, 1)
     assert weight is not None
-    if _semantics(op).function == "matmul":
+    if semantics_of(op).function == "matmul":
         return factor[:, None]
     groups = _groups(op)
     rows = np.repeat(
@@ -189,9 +185,9 @@ def _pairs(network: Network) -> list[_Pair]:
 
 
 def _pair(first: Operator, readers: Mapping[str, list[Operator | None]]) -> _Pair | None:
-    function, norm, last = _semantics(first).function, None, first
+    function, norm, last = semantics_of(first).function, None, first
     while len(following := readers.get(last.name, [])) == 1 and (op := following[0]) is not None:
-        found = _semantics(op).function
+        found = semantics_of(op).function
         if found == function and _is_layer(op) and _reads(op, last):
             return _Pair(first, op, norm)
         if found == "batchnorm" and last is first and function == "conv":
@@ -203,7 +199,7 @@ def _pair(first: Operator, readers: Mapping[str, list[Operator | None]]) -> _Pai
 
 
 def _reads(op: Operator, source: Operator) -> bool:
-    x = _semantics(op).operands[0]
+    x = semantics_of(op).operands[0]
     return isinstance(x, Tensor) and x.name == source.name
 
 
@@ -229,7 +225,7 @@ def _is_layer(op: Operator) -> bool:
 
 def _passes(op: Operator, function: str) -> bool:
     """Whether factors above 0 of channels pass through an operator between two layers of a function."""
-    semantics = _semantics(op)
+    semantics = semantics_of(op)
     if semantics.function == "unary":
         return semantics.attributes["name"] in _RECTIFIERS
     if semantics.function == "pad":

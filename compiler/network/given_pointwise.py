@@ -12,7 +12,7 @@ from baco.compiler.network.cones import Cone
 from baco.compiler.network.float_graph import pool_counts
 from baco.compiler.network.given_floats import round_real
 from baco.compiler.network.given_sums import constant_factors, fits_sums, requantised_sums
-from baco.compiler.network.host_operators import image_operand, rows_summed
+from baco.compiler.network.host_operators import image_operand, moves, rows_summed
 from baco.compiler.network.tensor_operators import stored_image
 from baco.compiler.ops.arithmetic import float32
 from baco.compiler.ops.elements import Decoded
@@ -42,7 +42,7 @@ def pointwise(b: IntegerBuilder, op: Operator, cone: Cone) -> None:
     model does not round them."""
     shape, sources = op.output.shape, (*cone.operators, op.name)
     views = [b.operand(x, op, as_given=True).expanded(shape) for x in cone.sources]
-    wide = next((one for one in views if _moves(one)), None)
+    wide = next((one for one in views if moves(one)), None)
     order = None if wide is None else b.order_like(wide)
     output = b.tensor(op.name, shape, order, dtype="float32" if op.name in b.real else "int8")
     numbers = [b.encoding(view).real(_BYTES) for view in views]
@@ -102,10 +102,6 @@ def _emit_pair(
             b.emit(ScaledPair(b.name(op.name), sources, output, *views, constant, product, *limits))
             return True
     return False
-
-
-def _moves(view: View) -> bool:
-    return all(stride or size == 1 for size, stride in zip(view.shape, view.strides, strict=True))
 
 
 def _re_encoded(b: IntegerBuilder, op: Operator, name: str, view: View, output: View) -> None:

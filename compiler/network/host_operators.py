@@ -119,7 +119,7 @@ def two_operands(b: IntegerBuilder, op: Operator) -> None:
         addition(b, op, subtract=name == "sub")
     else:
         left, right = (b.operand(x, op).expanded(op.output.shape) for x in semantics_of(op).operands)
-        output = b.tensor(op.name, op.output.shape, b.order_like(left if _moves(left) else right))
+        output = b.tensor(op.name, op.output.shape, b.order_like(left if moves(left) else right))
         if name == "mul":
             rescale = fixed_point(b.scale(left) * b.scale(right) / b.scale(output), PRODUCT_BITS)
             b.emit(Multiplication(b.name(op.name), (op.name,), output, left, right, rescale))
@@ -142,7 +142,7 @@ def where(b: IntegerBuilder, op: Operator) -> None:
         flags = b.constant(f"{condition.name}.flags", truths.astype(np.int8)).expanded(shape)
     else:
         flags = b.operand(condition, op).expanded(shape)
-    output = b.tensor(op.name, shape, b.order_like(flags) if _moves(flags) else None)
+    output = b.tensor(op.name, shape, b.order_like(flags) if moves(flags) else None)
     scale = b.scale(output)
     fixed = [
         float(b.parameters(x).reshape(-1)[0])
@@ -182,7 +182,8 @@ def where(b: IntegerBuilder, op: Operator) -> None:
     b.emit(Addition(b.name(op.name), sources, output, parts[0], parts[1], 1.0, 1.0, 1.0, False))
 
 
-def _moves(view: View) -> bool:
+def moves(view: View) -> bool:
+    """Whether it goes on along every dimension: no element stands for several."""
     return all(stride or size == 1 for size, stride in zip(view.shape, view.strides, strict=True))
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from baco.common import portable
 from baco.common.errors import InfeasibleError, InputError
@@ -35,10 +34,6 @@ class SizedTree:
     def value(self) -> tuple[float, float]:
         """Cycles and energy, by which trees are compared."""
         return float(self.cost.cycles), float(self.cost.energy_pj)
-
-
-#: The best tree of a structure among so many that are looked at, by a seed.
-SizeSearch: TypeAlias = "Callable[[TreeStructure, int, int], SizedTree | None]"
 
 
 @dataclass

@@ -7,7 +7,6 @@ import contextlib
 import hashlib
 import io
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -21,7 +20,7 @@ from typing import IO, Protocol
 
 from baco.common.errors import InputError, Location
 from baco.sim.elf import ElfProgram
-from baco.sim.engines.native import load_program
+from baco.sim.engines.native import limit_memory, load_program
 from baco.sim.job import Job, MainMemory, Simulation, SimulationError
 
 #: More standard output than this is a program that prints for ever, bytes.
@@ -164,7 +163,7 @@ def run_external(
         raise InputError(f"cannot be started: {reason}", location=Location(command[0])) from None
     assert process.stdout is not None
     assert process.stderr is not None
-    _limit_memory(process.pid, job)
+    limit_memory(process.pid, job, _EXTRA_BYTES)
     output = _Output(process.stdout, job, watcher, output_limit_bytes, lambda: _kill(process))
     readers = output, errors = output, _Errors(process.stderr, watcher)
     late = False
@@ -351,13 +350,3 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     """Kill the simulator and what it started: all of its session, which is its own."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-
-
-def _limit_memory(pid: int, job: Job) -> None:
-    if not hasattr(resource, "prlimit"):
-        return
-    most = job.memory.size_bytes + _EXTRA_BYTES
-    # the process may have ended already, or run under a stricter limit
-    with contextlib.suppress(OSError, ValueError):
-        resource.prlimit(pid, resource.RLIMIT_AS, (most, most))
-        resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))

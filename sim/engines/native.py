@@ -294,7 +294,7 @@ def _execute(command: Sequence[str], job: Job) -> tuple[str, str, int]:
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        _limit_memory(process.pid, job)
+        limit_memory(process.pid, job)
         output, errors = _Reader(process.stdout, job), _Reader(process.stderr, None)
         try:
             code = process.wait(limit)
@@ -307,10 +307,11 @@ def _execute(command: Sequence[str], job: Job) -> tuple[str, str, int]:
         return output.text(), errors.text(), code
 
 
-def _limit_memory(pid: int, job: Job) -> None:
+def limit_memory(pid: int, job: Job, extra_bytes: int = _EXTRA_BYTES) -> None:
+    """No more address space for a simulator's process than what it simulates and so much, and no core file."""
     if not hasattr(resource, "prlimit"):
         return
-    most = job.memory.size_bytes + _EXTRA_BYTES
+    most = job.memory.size_bytes + extra_bytes
     # the process may have ended already, or run under a stricter limit
     with contextlib.suppress(OSError, ValueError):
         resource.prlimit(pid, resource.RLIMIT_AS, (most, most))

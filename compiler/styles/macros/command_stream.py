@@ -39,8 +39,8 @@ _WRITES = 4.0
 _READ, _ON_THE_WAY, _FED, _LEFT = 3.0, 6.0, 1.0, 33.0
 #: Rows of a pass that the array takes at least.
 _LEAST_ROWS = 4
-#: Of the store unit: from a row's read to the end of the scaling pipeline, rows in it, and from there to the request.
-_SCALED, _SCALING, _WRITTEN = 11.0, 32.0, 5.0
+#: Of the store unit: from a row's read to the end of the scaling pipeline, and from there to the request.
+_SCALED, _WRITTEN = 11.0, 5.0
 #: Rows read and not yet requested, at most.
 _READ_AHEAD = 16
 

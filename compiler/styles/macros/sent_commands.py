@@ -221,12 +221,11 @@ class _ConvRun:
     def __init__(self, of: _Convolutions, at: dict[str, int], half: int, results: int) -> None:
         self.of, self.at, self.results = of, at, results
         layer, plan, dim = of.layer, of.plan, of.dim
-        p, pool = layer.problem, layer.pooling
+        p = layer.problem
         self.size = {
             axis: min(plan.tile[axis], plan.sizes[axis] - at[axis] * plan.tile[axis]) for axis in "nqpksrc"
         }
         self.start = {axis: at[axis] * plan.tile[axis] for axis in "nqpksrc"}
-        self.windows = (1, 1) if pool is None else (pool.size, pool.stride)
         row, self.rows = self._unpooled("q", p.Q)
         column, self.columns = self._unpooled("p", p.P)
         height, width = layer.size
