@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from baco.compiler.network.quantiser import Quantiser
     from baco.exploration.space import DesignSpace
     from baco.exploration.studies.engine import SearchOutcome
+    from baco.exploration.weight_formats import FormatPoint
     from baco.workloads.inputs.samples import SampleSet
     from baco.workloads.network import Network
 
@@ -83,6 +84,7 @@ def search_formats(
     part = budget.part(len(choices))
     outcomes: list[SearchOutcome] = []
     points: list[FormatPoint] = []
+    clocks: list[float] = []
     for turn, (choice, own) in enumerate(zip(choices, spaces, strict=True), 1):
         say(f"searching {turn} of {len(choices)}: {choice.words}")
         try:
@@ -97,9 +99,10 @@ def search_formats(
             choice = float_choice(network, data, quantiser, machine)  # sums depend on the side
         sizes = f"{machine.dim} x {machine.dim}, {machine.scratchpad_kib} KiB + {machine.accumulator_kib} KiB"
         points.append(FormatPoint(choice, outcome.best.objective, sizes))
+        clocks.append(machine.clock_mhz)
         if outcome.stopped == "interrupted":
             break
-    points = judged(points)
+    points = judged(_at_one_clock(points, clocks, metric))
     number = next(number for number, point in enumerate(points) if point.chosen)
     _adopt(folder, outcomes[number].path.parent)
     write_front(folder, metric, points)
@@ -115,6 +118,23 @@ def search_formats(
         seconds=sum(one.seconds for one in outcomes),
         notes=(*chosen.notes, *lines),
     )
+
+
+def _at_one_clock(points: list[FormatPoint], clocks: Sequence[float], metric: str) -> list[FormatPoint]:
+    """Points whose times are comparable: formats close at different clocks (MHz), so that cycles become those of the fastest."""
+    fastest = max(clocks)
+    if metric not in ("edp", "latency", "edap") or min(clocks) == fastest:
+        return points
+    return [
+        dataclasses.replace(
+            point,
+            value=point.value * fastest / own,
+            machine=f"{point.machine}, {own:g} MHz (its cycles as those of {fastest:g} MHz)"
+            if own < fastest
+            else f"{point.machine}, {own:g} MHz",
+        )
+        for point, own in zip(points, clocks, strict=True)
+    ]
 
 
 def _adopt(folder: Path, study: Path) -> None:

@@ -180,6 +180,19 @@ def test_formats_of_elements_are_choices_too(model: str, tmp_path: Path) -> None
     assert said["networks"]["small"]["agreeing"] == judged.agreeing
 
 
+def test_formats_at_different_clocks_are_compared_in_time(model: str, tmp_path: Path) -> None:
+    """In a technology floating point closes at less: its cycles are longer, so that the front has cycles of one clock."""
+    space = SPACE | FORMATS | {"technology": "ihp-sg13g2", "input_formats": ["fp8-e5m2", "integer"]}
+    baco.explore(model, space, "edp,accuracy", data=DATA, samples=60, out=tmp_path, progress=False)
+    rows = json.loads((tmp_path / "formats.json").read_text())
+    best = [baco.load_study(tmp_path / row["study"]).best for row in rows]
+    clocks = [one.accelerator.clock_mhz for one in best]
+    assert clocks[-1] < 0.5 * clocks[0] == 0.5 * max(clocks)
+    for row, one, clock in zip(rows, best, clocks, strict=True):
+        assert row["edp"] == pytest.approx(one.objective * clocks[0] / clock)
+    assert "MHz (its cycles as those of" in rows[-1]["accelerator"]
+
+
 def test_formats_of_elements_need_accuracy_and_their_arrays(model: str, tmp_path: Path) -> None:
     space = SPACE | FORMATS | {"input_formats": ["integer", "fp8-e4m3"]}
     with pytest.raises(InputError, match="integer or fp8-e4m3 is a choice of accuracy"):
