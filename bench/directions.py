@@ -16,9 +16,9 @@ from annotated_types import Interval
 
 from baco.accel.config import Accelerator
 from baco.bench.harness.experiment import FOLDER, ResultFiles, Say, each, page_of, silent, table
-from baco.bench.q_learning import METHODS, DirectionSpace, analytical_cycles, search_directions
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
+from baco.exploration.samplers.q_learning import METHODS, DirectionSpace, analytical_cycles, search_directions
 from baco.workloads.problem import Problem
 
 #: Channels in and out, pixels of a side, side of the window, stride (table 4.3).

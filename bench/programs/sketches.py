@@ -34,7 +34,6 @@ from baco.bench.harness.experiment import (
 )
 from baco.bench.layer_shapes import layer_shapes
 from baco.bench.paper.shapes import KINDS, Shape, read_shapes
-from baco.bench.programs.tuning_tasks import Scheduler, TuningTask
 from baco.common.errors import BacoError, InfeasibleError
 from baco.compiler.choice.choose import choices
 from baco.compiler.choice.gemmini import gemmini_paths
@@ -42,6 +41,7 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import Schedule
 from baco.exploration.measure.layer import measure_layer
 from baco.exploration.samplers.evolution import Begin, Found, LayerSearch, best_measured
+from baco.exploration.samplers.tuning_tasks import Scheduler, TuningTask
 
 #: Ways to search, by what they begin with.
 METHODS: dict[str, Begin] = {

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from baco.bench.programs.tuning_tasks import OBJECTIVES, Objective, Scheduler, TuningTask, gradient
 from baco.common.errors import InputError
+from baco.exploration.samplers.tuning_tasks import OBJECTIVES, Objective, Scheduler, TuningTask, gradient
 
 
 def test_published_gradient() -> None:

@@ -11,7 +11,12 @@ import pytest
 
 from baco.accel.config import Accelerator
 from baco.bench.directions import YOLO, converged, yolo_layer
-from baco.bench.q_learning import (
+from baco.common.portable import Floats
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.contraction import convolution, matmul
+from baco.compiler.mapping.factors import prime_powers
+from baco.compiler.mapping.nest import Mapping
+from baco.exploration.samplers.q_learning import (
     METHODS,
     DirectionSpace,
     Method,
@@ -19,11 +24,6 @@ from baco.bench.q_learning import (
     analytical_cycles,
     search_directions,
 )
-from baco.common.portable import Floats
-from baco.compiler.layers.layer import Layer
-from baco.compiler.mapping.contraction import convolution, matmul
-from baco.compiler.mapping.factors import prime_powers
-from baco.compiler.mapping.nest import Mapping
 from baco.workloads.problem import Problem
 
 MACHINE = Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64)
