@@ -133,12 +133,12 @@ def add_technology(
 
     Args:
         liberty, memories, optimise: as of `synthesise`.
-        designs: how many accelerators, the most telling first; by default all.
+        designs: how many accelerators, the most telling first; by default the 33 of integers, without the six of floating point.
         report: told how it goes on.
 
     What was interrupted goes on where it was. Raises InputError for a name that comes with baco, and as `synthesise`.
     """
-    from baco.accel.technologies.measuring import DESIGNS, fit_technology, measure
+    from baco.accel.technologies.measuring import INTEGER_DESIGNS, fit_technology, measure
     from baco.accel.technology import check_own_name, keep_technology, own_technologies
 
     check_own_name(name)
@@ -150,7 +150,7 @@ def add_technology(
         if report is not None:
             report(f"{done} of {of} accelerators: {what}")
 
-    count = len(DESIGNS) if designs is None else designs
+    count = INTEGER_DESIGNS if designs is None else designs
     kept = folder / "netlists" / f"{name}.json"
     netlists = measure(*files, kept, designs=count, optimise=optimise, progress=told)
     found = fit_technology(name, netlists, *files)

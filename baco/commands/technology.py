@@ -34,7 +34,7 @@ def technology(
     Args:
         liberty (FILE.lib): For add: the library of standard cells, Liberty, gzip or not; again for each of its files.
         memories (FILE.lib): For add: memory macros, Liberty; again for each file. Without, memories cost what a law says.
-        designs (COUNT): For add: how many accelerators to measure, the most telling first; by default all.
+        designs (COUNT): For add: how many accelerators to measure, the most telling first; by default the 33 of integers, without the six of floating point.
         optimise (area|clock): For add: what netlists are made for, as of `baco synth`; for area takes a fraction of the time, at a slower clock.
     """
     from baco.accel.technology import technology as by_name

@@ -19,7 +19,7 @@ from baco.accel.bank_law import BankLaw
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
 from baco.accel.structure_law import QUANTITIES, structure_law
-from baco.accel.technologies.measuring import DESIGNS, fit_technology, measure, read_netlists
+from baco.accel.technologies.measuring import DESIGNS, INTEGER_DESIGNS, fit_technology, measure, read_netlists
 from baco.accel.technology import (
     NEXT_SIDE,
     PUBLISHED,
@@ -444,7 +444,8 @@ def test_laws_are_recovered_from_netlists_that_follow_them(
     assert {one.configuration.dim for one in found} == {2, 4, 8, 16, 32}
     assert "5 netlists made for clock" in fit_technology("own", for_clock, liberty).description
     law = fit_technology("own", found, liberty)
-    integers = sum(one.configuration.input_format == "integer" for one in found)
+    integers = sum(one.configuration.input_format == "integer" for one in found[:INTEGER_DESIGNS])
+    assert integers == INTEGER_DESIGNS == 33  # as `technology add` says
     assert f"{integers} netlists made for area" in law.description
     assert law.description.endswith(f"1 V, 25 °C; {len(DESIGNS) - integers} of floating point")
     assert law.float_um2 == pytest.approx(FLOAT, rel=2e-3)
