@@ -28,8 +28,8 @@ class _Part:
     Attributes:
         kind: `mean`, `sum`, `centred` (x - mean), `square`, `centred square`, `square of mean`, `mean square`, `variance`,
             `deviation` and `root mean square` with their reciprocals behind `1/`; `normalised`, `scaled by root mean square`;
-            `maximum`, `below maximum`, `exponential`, `total`, `softmax`.
-        of: of a `sum`, the kind of what is summed up.
+            `maximum`, `below maximum`, `exponential`, `total`, `softmax`, `log total`, `log softmax`.
+        of: of a `sum`, the kind of what is summed up; of an `exponential` and what follows, `below maximum` where that is its argument.
         axes: how many last dimensions.
     """
 
@@ -77,8 +77,8 @@ class _Forms:
             return op
         self._parts[op.name] = part
         x = part.x
-        if part.kind == "softmax":
-            attributes = {"axis": len(x.shape) - 1, "logarithm": False}
+        if part.kind in ("softmax", "log softmax"):
+            attributes = {"axis": len(x.shape) - 1, "logarithm": part.kind == "log softmax"}
             meaning = Semantics("softmax", (x, None), attributes)
         elif part.kind in _ENDS:
             operands: tuple[Operand, ...] = (x, part.gain)
@@ -129,10 +129,12 @@ class _Forms:
             return self._squared(x)
         if name == "exp":
             if known is not None and known.kind == "below maximum":
-                return replace(known, kind="exponential")
+                return replace(known, kind="exponential", of=known.kind)
             return _Part("exponential", x)
         if known is None:
             return None
+        if name == "log" and known.kind == "total":
+            return replace(known, kind="log total")
         if name == "relu" and known.kind == "variance":
             return known
         if name in ("sqrt", "rsqrt") and known.kind in _ROOTS:
@@ -209,6 +211,9 @@ class _Forms:
                 return replace(b, kind="centred")
             if _same(left, b.x) and b.kind == "maximum":
                 return replace(b, kind="below maximum")
+            if b.kind == "log total":
+                below = a is not None and (a.kind, a.x.name) == (b.of, b.x.name)
+                return replace(b, kind="log softmax") if below or (not b.of and _same(left, b.x)) else None
             pair = a is not None and (a.kind, b.kind) == ("mean square", "square of mean")
             return replace(b, kind="variance") if pair and a is not None and _like(a, b) else None
         if name == "div" and a is not None and b is not None and (a.kind, b.kind) == ("exponential", "total"):

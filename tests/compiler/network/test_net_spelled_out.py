@@ -10,7 +10,7 @@ from torch import nn
 import baco
 from baco.compiler.network.quantise import quantise, quantise_inputs, real
 from baco.compiler.network.reference import reference
-from baco.compiler.ops.rows import Normalisation, Reduction, Softmax
+from baco.compiler.ops.rows import Normalisation, Reduction, Softmax, TermSum
 
 GAIN, SHIFT = torch.rand(24) + 0.5, torch.randn(24)
 
@@ -39,6 +39,11 @@ def _of_two_dimensions(x):
 def _softmax(x):
     e = torch.exp(x - x.amax(-1, keepdim=True))
     return e / e.sum(-1, keepdim=True)
+
+
+def _log_softmax(x):
+    below = x - x.amax(-1, keepdim=True)
+    return below - torch.log(torch.exp(below).sum(-1, keepdim=True))
 
 
 NORMALISED = {
@@ -98,6 +103,21 @@ def test_softmaxes_are_one_operator(above):
     assert sum(isinstance(op, Softmax) for op in operators) == 1
     assert len(operators) == 2
     assert error < 0.03
+
+
+@pytest.mark.parametrize("above", [False, True])
+def test_logarithms_of_softmaxes_are_one_operator(above):
+    function = _log_softmax if above else lambda x: x - x.exp().sum(-1, keepdim=True).log()
+    operators, error = _run(function)
+    named, _ = _run(lambda x: torch.log_softmax(x, -1))
+    assert [type(op) for op in operators] == [type(op) for op in named]
+    assert error < 0.03
+
+
+def test_a_logarithm_of_what_is_below_the_maximum_is_no_softmax_of_all():
+    operators, error = _run(lambda x: x - (x - x.amax(-1, keepdim=True)).exp().sum(-1, keepdim=True).log())
+    assert not any(isinstance(op, TermSum) for op in operators)
+    assert error < 0.1
 
 
 @pytest.mark.parametrize("name", OTHERS)
