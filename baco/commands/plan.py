@@ -145,7 +145,10 @@ def plan(
     searched.check(units=bool(unit), one_system=profile is not None or cloud is not None or link is not None)
     both: dict[str, Any] = {"objective": objective.value, "layers": layers, "seconds": seconds}
     if searched.search is not None:
-        made: PlannedNetworks | FoundSystems = search_systems(network, **vars(searched), **both, out=out)
+        options = dict(vars(searched))
+        made: PlannedNetworks | FoundSystems = search_systems(
+            network, options.pop("search"), **options, **both, out=out
+        )
     else:
         both |= {"profiled": None if profile is None else profile.value, "cloud": cloud, "link": link}
         made = plan_networks(network, unit or [], **both, report=told)

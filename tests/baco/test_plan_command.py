@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from baco.accel.presets import load_system
 from baco.main import run
 
 UNITS = ("-u", "gemmini-default", "-u", "gemmini-default,dim=8")
@@ -42,6 +43,31 @@ def test_two_networks(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
     page = (tmp_path / "plan.html").read_text()
     assert page.count("<title>deepbench_ocr run 2") == len(record["networks"][0]["groups"])
     assert "predicted" in page
+
+
+def test_a_search_takes_its_options(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    searched = (
+        "--search",
+        "gemmini",
+        "--area-limit",
+        "60",
+        "--samples",
+        "3",
+        "--seed",
+        "2",
+        "--most-units",
+        "2",
+    )
+    options = ("--most-hosts", "0", "--workers", "1", "--seconds", "0.3", "--json", "-o", str(tmp_path))
+    code, out, _ = call(capsys, "-n", "deepbench_ocr", *searched, *options)
+    assert code == 0
+    record = json.loads(out)
+    assert record == json.loads((tmp_path / "plan.json").read_text())
+    front = record["search"]["front"]
+    assert front
+    assert all(row["area_mm2"] <= 60 and len(row["units"]) <= 2 for row in front)
+    system = load_system(tmp_path / "best" / "system.yaml")
+    assert [unit["unit"] for unit in record["units"]] == [Path(unit.name).stem for unit in system.units]
 
 
 def test_a_replay(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
