@@ -39,7 +39,8 @@ UNITS = {
     "16x16 + 8x8 + host": ("gemmini-default", "gemmini-default,dim=8", HOST),
     "16x16 + 8x8 of 64 bits + host": ("gemmini-default", "gemmini-default,dim=8,dma_bits=64", HOST),
 }
-#: Of the default space: side, accumulator, scratchpad (KiB), what a search found for the mixes (those of `results/systems.md`, kept, so that rows stay comparable).
+#: Of the default space: side, accumulator, scratchpad (KiB), what the first searches for the mixes of
+#: `results/systems.md` found; others since then find others, and rows stay comparable.
 SEARCHED: dict[str, tuple[tuple[int, int, int] | str, ...]] = {
     "searched for images": ((16, 32, 32), (16, 32, 32), HOST),
     "searched for transformers": ((16, 64, 64), (16, 64, 64)),

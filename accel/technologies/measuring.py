@@ -259,7 +259,7 @@ def _with_floats(found: Technology, netlists: Sequence[Netlist]) -> Technology:
     area = logic + np.array([netlist.memories_mm2 for netlist in netlists]) * 1e6
     period = np.array([1e3 / netlist.clock_mhz for netlist in netlists])
     prices = np.array([found.logic_um2[name] for name in QUANTITIES])
-    plain = np.array([_counts([machine])[0] @ prices for machine in machines])
+    plain = _counts(machines) @ prices
     whole = np.array(
         [
             1e6
