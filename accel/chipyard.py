@@ -35,6 +35,8 @@ def chipyard_gaps(accelerator: Accelerator) -> list[str]:
         found.append(f"input_format is {accelerator.input_format}, but the fragment says SInt")
     if accelerator.features.packed_weights:
         found.append("features.packed_weights is no part of Gemmini: programs that use it do not run there")
+    if accelerator.features.block_weights:
+        found.append("features.block_weights is no part of Gemmini: programs that use it do not run there")
     if accelerator.dma_bits < _LEAST_BUS_BITS:
         found.append(
             f"dma_bits is {accelerator.dma_bits}, but the system bus of a 64-bit host has at least"

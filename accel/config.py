@@ -40,7 +40,7 @@ Timing = Literal["baco", "gemmini"]
 TIMINGS: tuple[Timing, ...] = get_args(Timing)
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
 #: Features that Gemmini lacks.
-_ADDITIONS = ("row_functions", "requantization", "packed_weights")
+_ADDITIONS = ("row_functions", "requantization", "packed_weights", "block_weights")
 #: Features without which there are no results that could be normalised.
 _NORMALIZED = ("activations", "accumulator_scale", "read_small_width")
 #: Features without which there are no scaled results.
@@ -124,6 +124,10 @@ class Features(BaseModel):
     )
     packed_weights: bool = Field(
         False, description="loads of elements of 4 bits, two a byte, which become int8 (not in Gemmini)"
+    )
+    block_weights: bool = Field(
+        False,
+        description="loads of elements with a shared power of two (MXFP4, MXFP8, MXINT8), which become bf16 (not in Gemmini)",
     )
 
     @model_serializer(mode="wrap")

@@ -27,15 +27,20 @@ _INTEGER_FEATURES = (
     "requantization",
     "packed_weights",
 )
+#: Feature whose loads make elements of one format, and the format.
+_BLOCKS, _BLOCKS_BECOME = "block_weights", "bf16"
 
 
 def of_format(accelerator: Any, form: InputFormat) -> dict[str, Any]:
     """Fields by which an `Accelerator` of integers has elements of a format: weight-stationary for floating point, without what works on
     integers."""
+    features = accelerator.features.model_dump()
+    if form != _BLOCKS_BECOME:
+        features |= {_BLOCKS: False}
     if form == "integer":
         floats = array_float(accelerator.input_format) is not None
-        return {"input_format": form} | ({"input_bits": 8} if floats else {})
-    features = accelerator.features.model_dump() | dict.fromkeys(_INTEGER_FEATURES, False)
+        return {"input_format": form, "features": features} | ({"input_bits": 8} if floats else {})
+    features |= dict.fromkeys(_INTEGER_FEATURES, False)
     return {"dataflow": MACRO_DATAFLOW, "features": features} | with_bits({"input_format": form})
 
 
@@ -57,6 +62,8 @@ def _known(accelerator: Any) -> bool:
 def format_problem(accelerator: Any) -> str | None:
     """What an `Accelerator` (whose module imports this one) must have, and has not, for the format of its elements; None for nothing."""
     form = array_float(accelerator.input_format)
+    if getattr(accelerator.features, _BLOCKS) and accelerator.input_format != _BLOCKS_BECOME:
+        return f"features.{_BLOCKS} needs input_format {_BLOCKS_BECOME} (not {accelerator.input_format})"
     if form is None:
         return None
     needed = {"input_bits": form.bits} | _NEEDED

@@ -100,6 +100,10 @@ FEW_FLOATS = SCARCE.replace(
 )  # fmt: skip
 #: The same with elements of 16 bits.
 BFLOATS = FLOATS.replace(name="bfloats", input_format="bf16", scratchpad_kib=2)
+#: Likewise, with loads of elements of blocks; a row of bfloat16 is two beats, one of bytes is one, one of 4 bits half of one.
+BLOCKS = BFLOATS.replace(
+    name="blocks", dma_bits=32, features=BFLOATS.features.model_copy(update={"block_weights": True})
+)
 
 #: The largest first, so that none is left over at the end.
 MACHINES = (
@@ -114,6 +118,7 @@ MACHINES = (
     FLOATS,
     FEW_FLOATS,
     BFLOATS,
+    BLOCKS,
     PLAIN,
 )
 

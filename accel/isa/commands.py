@@ -60,7 +60,10 @@ def _mvin(name: str, funct: int, state: int) -> CommandType:
         f"load rows from main memory into local memory, with the configuration of load state {state}",
         (
             _field("1[63:0]", "address", "source in main memory; 0 writes zeros", "address"),
-            *_move("destination; its accumulate bit adds to accumulator rows"),
+            *_move(
+                "destination; its accumulate bit adds to accumulator rows, and in the scratchpad, where the load state has a"
+                " block_format, says that a row of powers is loaded, a byte a column, which goes to no row"
+            ),
         ),
     )
 
@@ -112,6 +115,13 @@ _CONFIG = (
                 "memory holds signed elements of 4 bits instead of inputType, two a byte, the first in the low bits;"
                 " a row begins with a byte; not in Gemmini",
                 feature="packed_weights",
+            ),
+            _field(
+                "1[7:6]",
+                "block_format",
+                "memory holds elements of blocks with a shared power of two (OCP Microscaling) instead of inputType:"
+                " 1 E4M3, or E2M1, two a byte, where `packed` is set; 2 E5M2; 3 INT8; not in Gemmini",
+                feature="block_weights",
             ),
             _field(
                 "1[15:8]",

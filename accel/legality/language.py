@@ -134,6 +134,8 @@ class _Function:
 #: there): the bit above the row number belongs to no row, so that a word which sets it names rows beyond the memory.
 FUNCTIONS: Mapping[str, _Function] = {
     "accumulator": _Function(("word",), "word >> 31 & 1"),
+    # adds to rows of the accumulator; to the scratchpad, from a load state of blocks, it brings powers
+    "accumulates": _Function(("word",), "word >> 30 & 1"),
     "raw": _Function(("word",), "(word >> 31 & 1) != 0 and (word >> 29 & 1) != 0"),
     "row": _Function(("word",), "word & ((2 << ROW_BITS) - 1)"),
     "nowhere": _Function(
@@ -173,6 +175,8 @@ STATE: Mapping[str, StateVariable] = {
     "ld_shrink": StateVariable("loads to the accumulator find elements of input width", size=3),
     "ld_repeats": StateVariable("copies of a pixel", 1, size=3),
     "ld_block_stride": StateVariable("local rows between blocks", size=3),
+    "ld_blocks": StateVariable("loads find elements of blocks with a shared power", size=3),
+    "powers": StateVariable("columns whose powers the last load of powers brought"),
     "st_configured": StateVariable("a CONFIG_ST came", tells=False),
     "st_pooled": StateVariable("stores pool", tells=False),
     "st_windowed": StateVariable("stores pool, or take rows in sequence (1-D mode)", tells=False),

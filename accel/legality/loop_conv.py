@@ -234,6 +234,7 @@ LOOP_CONV_WS: tuple[Step, ...] = (
             Set("ld_configured", "1", f"conv_{operand}", str(index)),
             Set("ld_shrink", "0", f"conv_{operand}", str(index)),
             Set("ld_repeats", "pixels" if operand == "input" else "1", f"conv_{operand}", str(index)),
+            Set("ld_blocks", "0", f"conv_{operand}", str(index)),
             Set("ld_block_stride", f"{block} & 65535", f"conv_{operand}", str(index)),
         )
     ),

@@ -185,10 +185,10 @@ LOOP_WS: tuple[Step, ...] = (
     ),
     Refuse(
         "UNSUITABLE",
-        "loads have a block_stride of DIM and repeat no pixels",
-        "(loads_a and (ld_block_stride[0] != DIM or ld_repeats[0] != 1))"
-        " or (loads_b and (ld_block_stride[1] != DIM or ld_repeats[1] != 1))"
-        " or (loads_d and (ld_block_stride[2] != DIM or ld_repeats[2] != 1))",
+        "loads have a block_stride of DIM, repeat no pixels and find no elements of blocks",
+        "(loads_a and (ld_block_stride[0] != DIM or ld_repeats[0] != 1 or ld_blocks[0]))"
+        " or (loads_b and (ld_block_stride[1] != DIM or ld_repeats[1] != 1 or ld_blocks[1]))"
+        " or (loads_d and (ld_block_stride[2] != DIM or ld_repeats[2] != 1 or ld_blocks[2]))",
         original=SIDE_BY_SIDE,
     ),
     Refuse(

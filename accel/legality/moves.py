@@ -7,6 +7,7 @@ from baco.accel.legality.original import (
     ASSERTION,
     BEYOND,
     LONG_ROWS,
+    NO_BLOCKS,
     NO_CONFIG_ST,
     NO_COPIES,
     NO_FUNCTIONS,
@@ -25,6 +26,7 @@ CONFIG_LD: tuple[Step, ...] = (
     Set("ld_shrink", "shrink", index="state"),
     Set("ld_repeats", "max(1, pixel_repeats) if first_layer else 1", index="state"),
     Set("ld_block_stride", "block_stride", index="state"),
+    Set("ld_blocks", "block_weights and block_format != 0", index="state"),
 )
 
 CONFIG_ST: tuple[Step, ...] = (
@@ -98,12 +100,27 @@ def _load(state: int) -> tuple[Step, ...]:
             "repeats > 1 and accumulator(local)",
             original=undefined("its way into the accumulator knows no copies"),
         ),
+        Let("blocked", f"ld_blocks[{state}]"),
+        Let("brings_powers", "blocked and accumulates(local)"),
+        Refuse(
+            "BAD_FLAGS",
+            "elements of blocks and their powers go to the scratchpad, without copies",
+            "blocked and (accumulator(local) or repeats > 1)",
+            original=NO_BLOCKS,
+        ),
+        Refuse(
+            "NOT_CONFIGURED",
+            "powers of all columns have come before elements of blocks",
+            "blocked and not brings_powers and cols > powers",
+            original=NO_BLOCKS,
+        ),
         Refuse(
             "BAD_SIZE",
             "rows are 1 to 255",
             "rows == 0 or rows > 255",
             original=forbidden("an assertion of its RTL for 0; beyond DIM, where we go on, it loses bits"),
         ),
+        Refuse("BAD_SIZE", "powers are one row", "brings_powers and rows != 1", original=NO_BLOCKS),
         Refuse(
             "BAD_SIZE",
             "cols are at least 1 and at most ROW_BYTES of main memory",
@@ -141,6 +158,7 @@ def _load(state: int) -> tuple[Step, ...]:
             " or meets_stationary(accumulator(local), lowest, past)",
             original=WAITS,
         ),
+        Set("powers", "cols", when="brings_powers"),
     )
 
 

@@ -47,6 +47,7 @@ LONG_ROWS = undefined(
     "with functions of rows only"
 )
 NOTHING = undefined("a loop of nothing has no meaning; sizes come from software, which never asks for it")
+NO_BLOCKS = absent("it has no elements of blocks")
 NO_CONFIG = undefined("registers that CONFIG commands did not set have no value")
 NO_CONFIG_ST = undefined("no register of CONFIG_ST has a value after reset")
 NO_COPIES = undefined("copies beyond a row have no place")

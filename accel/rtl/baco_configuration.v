@@ -76,6 +76,10 @@ module baco_configuration #(
 `else
       ld_plain[rs1[4:3]] <= rs1[31:16] == DIM_ROWS;
 `endif
+`ifdef BACO_BLOCK_WEIGHTS
+      // nor with elements of blocks
+      if (rs1[7:6] != 2'd0) ld_plain[rs1[4:3]] <= 1'b0;
+`endif
     end
     if (configure && rs1[1:0] == 2'd2) begin
       st_set <= 1'b1;

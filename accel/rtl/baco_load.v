@@ -79,6 +79,9 @@ module baco_load #(
 `ifdef BACO_PACKED_WEIGHTS
   (* mem2reg *) reg pairs[0:2];  // elements of 4 bits
 `endif
+`ifdef BACO_BLOCK_WEIGHTS
+  (* mem2reg *) reg [2:0] format[0:2];  // of elements of blocks, as baco_block_element has it; 0 for none
+`endif
 
   wire is_config = cmd_funct == 7'd0;
   wire [1:0] state = cmd_funct == 7'd14 ? 2'd2 : cmd_funct == 7'd1 ? 2'd1 : 2'd0;
@@ -95,6 +98,9 @@ module baco_load #(
 `ifdef BACO_PACKED_WEIGHTS
         pairs[s] <= 1'b0;
 `endif
+`ifdef BACO_BLOCK_WEIGHTS
+        format[s] <= 3'd0;
+`endif
       end else if (accepted && is_config && cmd_rs1[4:3] == s[1:0]) begin
         stride[s] <= cmd_rs2[ADDR_BITS-1:0];
         block_stride[s] <= cmd_rs1[16+:STRIDE_BITS];
@@ -103,6 +109,9 @@ module baco_load #(
         shrink[s] <= cmd_rs1[2];
 `ifdef BACO_PACKED_WEIGHTS
         pairs[s] <= cmd_rs1[5];
+`endif
+`ifdef BACO_BLOCK_WEIGHTS
+        format[s] <= cmd_rs1[7:6] == 2'd1 && cmd_rs1[5] ? 3'd1 : cmd_rs1[7:6] == 2'd0 ? 3'd0 : {1'b0, cmd_rs1[7:6]} + 3'd1;
 `endif
       end
 
@@ -121,7 +130,14 @@ module baco_load #(
   wire [COLS_BITS-1:0] narrow_bytes = paired ? {1'b0, cols[COLS_BITS-1:1]} + {{(COLS_BITS - 1) {1'b0}}, cols[0]} : cols;
   wire [BYTES_BITS-1:0] row_bytes = wide ? {cols, 2'b00} : {2'b00, narrow_bytes};
 `else
+`ifdef BACO_BLOCK_WEIGHTS
+  // The state's format, or 5 for powers; zeros are zeros in any.
+  wire [2:0] kind = nothing || wide || format[state] == 3'd0 ? 3'd0 : cmd_rs2[30] ? 3'd5 : zero ? 3'd0 : format[state];
+  wire [COLS_BITS-1:0] block_bytes = kind == 3'd1 ? {1'b0, cols[COLS_BITS-1:1]} + {{(COLS_BITS - 1) {1'b0}}, cols[0]} : cols;
+  wire [BYTES_BITS-1:0] row_bytes = wide ? {cols, 2'b00} : kind == 3'd0 ? `BYTES(cols) : {2'b00, block_bytes};
+`else
   wire [BYTES_BITS-1:0] row_bytes = wide ? {cols, 2'b00} : `BYTES(cols);
+`endif
 `endif
   // Rows that follow one another with less than a beat between them are one span.
   wire [ADDR_BITS-1:0] gap = step - {{(ADDR_BITS - BYTES_BITS) {1'b0}}, row_bytes};
@@ -195,7 +211,11 @@ module baco_load #(
 `ifdef BACO_PACKED_WEIGHTS
   localparam TAG_BITS = WRITE_BITS + 33 + 1 + COUNT_BITS * 2 + 1;  // the last: elements of 4 bits
 `else
+`ifdef BACO_BLOCK_WEIGHTS
+  localparam TAG_BITS = WRITE_BITS + 33 + 1 + COUNT_BITS * 2 + 3;  // the last: elements of blocks, or powers
+`else
   localparam TAG_BITS = WRITE_BITS + 33 + 1 + COUNT_BITS * 2;
+`endif
 `endif
   localparam JOB_BITS = 5 + BEAT_LOG * 3 + 16 + COLS_BITS + ROW_BITS * 2 + TAG_BITS;
   wire job_valid;
@@ -204,6 +224,9 @@ module baco_load #(
   wire [TAG_BITS-1:0] tag = {
 `ifdef BACO_PACKED_WEIGHTS
       paired,
+`endif
+`ifdef BACO_BLOCK_WEIGHTS
+      kind,
 `endif
       repeats[state], cols[COUNT_BITS-1:0], repeated, scale[state], identity, cmd_rs2[30], to_acc, cmd_id};
   baco_fifo #(.WIDTH(JOB_BITS), .DEPTH(LOAD_QUEUE)) row_jobs (
@@ -221,12 +244,21 @@ module baco_load #(
 `ifdef BACO_PACKED_WEIGHTS
   wire [DIM*32-1:0] row_bits;                        // as they come: elements of 4 bits in pairs
 `endif
+`ifdef BACO_BLOCK_WEIGHTS
+  localparam BLOCKS = MAX_ROW_BYTES / (2 * DIM);     // of columns, at most, in one command
+  localparam BLOCK_BITS = $clog2(BLOCKS);
+  wire [DIM*32-1:0] row_bits;                        // as they come: elements of blocks, or powers
+  wire [BLOCK_BITS-1:0] row_block;
+`endif
   localparam AT_ROW = TAG_BITS + ROW_BITS;           // positions of the fields of a job
   localparam AT_COLS = AT_ROW + ROW_BITS;
   localparam AT_ROWS = AT_COLS + COLS_BITS;
   localparam AT_GAP = AT_ROWS + 16;
   localparam AT_FLAGS = AT_GAP + BEAT_LOG * 3;
   baco_load_rows #(
+`ifdef BACO_BLOCK_WEIGHTS
+      .BLOCK_BITS(BLOCK_BITS),
+`endif
       .DIM(DIM), .DMA_BITS(DMA_BITS), .ROW_BITS(ROW_BITS), .COLS_BITS(COLS_BITS), .TAG_BITS(TAG_BITS)) walk (
       .clock(clock), .reset(reset), .job_valid(job_valid), .job_ready(job_ready),
       .job_nothing(job[AT_FLAGS+4]), .job_zero(job[AT_FLAGS+3]), .job_replicate(job[AT_FLAGS+2]),
@@ -250,7 +282,28 @@ module baco_load #(
     end
   endgenerate
 `else
+`ifdef BACO_BLOCK_WEIGHTS
+      .row_block(row_block), .row_data(row_bits), .active(walking));
+
+  // ---- elements of blocks become bfloat16 ---------------------------------------------------------------------------------
+  wire [2:0] row_kind = row_tag[TAG_BITS-1-:3];
+  (* mem2reg *) reg [DIM*8-1:0] powers[0:BLOCKS-1];  // of each column, by block
+  wire [DIM*8-1:0] row_powers = powers[row_block];
+  always @(posedge clock) if (row_valid && row_ready && row_kind == 3'd5) powers[row_block] <= row_bits[DIM*8-1:0];
+  assign row_data[DIM*32-1:DIM*16] = row_bits[DIM*32-1:DIM*16];
+  genvar e;
+  generate
+    for (e = 0; e < DIM; e = e + 1) begin : element
+      wire [15:0] number;
+      baco_block_element decoded (
+          .format(row_kind), .code(row_kind == 3'd1 ? {4'd0, row_bits[e*4+:4]} : row_bits[e*8+:8]),
+          .power(row_powers[e*8+:8]), .number(number));
+      assign row_data[e*16+:16] = row_kind == 3'd0 ? row_bits[e*16+:16] : number;
+    end
+  endgenerate
+`else
       .row_data(row_data), .active(walking));
+`endif
 `endif
 
   // ---- replication of pixels --------------------------------------------------------------------------------------------

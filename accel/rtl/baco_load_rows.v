@@ -9,8 +9,15 @@
 // The highest bit of a job's tag says that elements in memory have 4 bits, two a byte: a block has half as many bytes, which lie in
 // the low half of the row.
 `endif
+`ifdef BACO_BLOCK_WEIGHTS
+// The three highest bits of a job's tag say that memory has elements of blocks, of 4 bits (1) or 8 bits (2 to 4), or their powers
+// (5), which are written to no row; they lie in the low part of the row. Which of a command's blocks of columns a row is, is told.
+`endif
 // A job without rows (a configuration command) passes as one row that is not written, so that completion keeps its order.
 module baco_load_rows #(
+`ifdef BACO_BLOCK_WEIGHTS
+    parameter BLOCK_BITS = 1,    // bits of the number of a block of columns
+`endif
     parameter DIM = 16,          // elements of a local row
     parameter DMA_BITS = 128,    // bits of a beat
     parameter ROW_BITS = 14,     // bits of a local row index
@@ -46,6 +53,9 @@ module baco_load_rows #(
     output reg  [ROW_BITS-1:0]           row_index,        // local row
     output reg  [DIM-1:0]                row_mask,         // elements to write
     output reg  [TAG_BITS-1:0]           row_tag,          // the job's tag
+`ifdef BACO_BLOCK_WEIGHTS
+    output reg  [BLOCK_BITS-1:0]         row_block,        // its block of columns, from 0 on
+`endif
     output wire [DIM*32-1:0]             row_data,         // elements, packed from the low bits by their size
     output wire                          active            // a job is being walked
 );
@@ -79,6 +89,9 @@ module baco_load_rows #(
   reg [15:0] rows_left;          // rows that remain, this one included
   reg [ROW_BITS-1:0] group;      // local row of this row's first block; replicating, of this block's first row
   reg [ROW_BITS-1:0] here;       // local row being filled
+`ifdef BACO_BLOCK_WEIGHTS
+  reg [BLOCK_BITS-1:0] block;    // its block of columns
+`endif
 
   // Bytes of a block when `cols` elements of the memory row remain.
   function [BYTES_BITS-1:0] block_bytes;
@@ -87,13 +100,21 @@ module baco_load_rows #(
 `ifdef BACO_PACKED_WEIGHTS
     input paired;
 `endif
+`ifdef BACO_BLOCK_WEIGHTS
+    input [2:0] kind;
+`endif
     reg [BYTES_BITS-3:0] count;
     begin
       count = cols > BLOCK ? BLOCK[BYTES_BITS-3:0] : cols[BYTES_BITS-3:0];
 `ifdef BACO_PACKED_WEIGHTS
       if (paired) count = {1'b0, count[BYTES_BITS-3:1]} + {{(BYTES_BITS - 3) {1'b0}}, count[0]};
 `endif
+`ifdef BACO_BLOCK_WEIGHTS
+      if (kind == 3'd1) count = {1'b0, count[BYTES_BITS-3:1]} + {{(BYTES_BITS - 3) {1'b0}}, count[0]};
+      block_bytes = wide ? {count, 2'b00} : kind != 3'd0 ? {2'b00, count} : `BYTES(count);
+`else
       block_bytes = wide ? {count, 2'b00} : `BYTES(count);
+`endif
     end
   endfunction
 
@@ -159,12 +180,19 @@ module baco_load_rows #(
 `ifdef BACO_PACKED_WEIGHTS
       left <= block_bytes(job_cols, job_wide, job_tag[TAG_BITS-1]);
 `else
+`ifdef BACO_BLOCK_WEIGHTS
+      left <= block_bytes(job_cols, job_wide, job_tag[TAG_BITS-1-:3]);
+`else
       left <= block_bytes(job_cols, job_wide);
+`endif
 `endif
       cols_left <= job_cols;
       rows_left <= job_rows;
       group <= job_row;
       here <= job_row;
+`ifdef BACO_BLOCK_WEIGHTS
+      block <= {BLOCK_BITS{1'b0}};
+`endif
     end else if (fire) begin
       if (piece_fetch) begin
         offset <= piece_end[BEAT_LOG-1:0];
@@ -183,10 +211,17 @@ module baco_load_rows #(
         end else if (!last_block) begin
           replay <= 1'b0;
           cols_left <= next_cols;
+`ifdef BACO_BLOCK_WEIGHTS
+          block <= block + 1'b1;
+`endif
 `ifdef BACO_PACKED_WEIGHTS
           left <= block_bytes(next_cols, walk_wide, walk_tag[TAG_BITS-1]);
 `else
+`ifdef BACO_BLOCK_WEIGHTS
+          left <= block_bytes(next_cols, walk_wide, walk_tag[TAG_BITS-1-:3]);
+`else
           left <= block_bytes(next_cols, walk_wide);
+`endif
 `endif
           if (walk_replicate) begin
             rows_left <= walk_rows;
@@ -196,10 +231,17 @@ module baco_load_rows #(
         end else begin
           rows_left <= rows_left - 16'd1;
           cols_left <= walk_cols;
+`ifdef BACO_BLOCK_WEIGHTS
+          block <= {BLOCK_BITS{1'b0}};
+`endif
 `ifdef BACO_PACKED_WEIGHTS
           left <= block_bytes(walk_cols, walk_wide, walk_tag[TAG_BITS-1]);
 `else
+`ifdef BACO_BLOCK_WEIGHTS
+          left <= block_bytes(walk_cols, walk_wide, walk_tag[TAG_BITS-1-:3]);
+`else
           left <= block_bytes(walk_cols, walk_wide);
+`endif
 `endif
           group <= next_group;
           here <= next_group;
@@ -213,7 +255,12 @@ module baco_load_rows #(
   // The row that the aligner completes at the end of this cycle.
   always @(posedge clock)
     if (fire && (ends_block || walk_nothing)) begin
+`ifdef BACO_BLOCK_WEIGHTS
+      row_nothing <= walk_nothing || walk_tag[TAG_BITS-1-:3] == 3'd5;
+      row_block <= block;
+`else
       row_nothing <= walk_nothing;
+`endif
       row_first <= !begun;
       row_last <= ends_job;
       row_wide <= walk_wide;

@@ -177,6 +177,12 @@ module baco_operands #(
   wire [26:0] below = 27'd0;
   wire crowded = 1'b0;
 `endif
+`ifdef BACO_BLOCK_WEIGHTS
+  reg [2:0] blocked;                              // by load state: elements of blocks with a shared power
+  reg [15:0] powers;                              // columns whose powers the last load of powers brought
+  wire is_load = funct == 7'd1 || funct == 7'd2 || funct == 7'd14;
+  wire brings_powers = blocked[state] && rs2[30];
+`endif
   wire known = funct <= 7'd29 || funct == 7'd126;
 
   // configuration commands
@@ -264,8 +270,15 @@ module baco_operands #(
         acc[0] = rs2[31];
         if (!ld_set[state]) fault = `BACO_ERROR_NOT_CONFIGURED;
         else if (repeated && rs2[31]) fault = `BACO_ERROR_BAD_FLAGS;
+`ifdef BACO_BLOCK_WEIGHTS
+        else if (blocked[state] && (rs2[31] || repeated)) fault = `BACO_ERROR_BAD_FLAGS;
+        else if (blocked[state] && !rs2[30] && cols2 > powers) fault = `BACO_ERROR_NOT_CONFIGURED;
+`endif
         too_big = rows2 == 16'd0 || rows2 > 16'd255 || cols2 == 16'd0 || many_bytes
             || (large_cols2 && state_stride < rows2) || crowded;
+`ifdef BACO_BLOCK_WEIGHTS
+        if (brings_powers && rows2 != 16'd1) too_big = 1'b1;
+`endif
         count = more_blocks;
         step[15:0] = state_stride;
         if (repeated) first1 = row2 > below ? wide_row2 - {{(TW-27){1'b0}}, below} : {TW{1'b0}};
@@ -556,6 +569,14 @@ module baco_operands #(
       repeats[rs1[4:3]*8 +: 8] <= rs1[15:8];
 `endif
     end
+`ifdef BACO_BLOCK_WEIGHTS
+    if (configure && rs1[1:0] == 2'd1 && rs1[4:3] != 2'd3) blocked[rs1[4:3]] <= rs1[7:6] != 2'd0;
+    if (followed && is_load && brings_powers) powers <= cols2;
+    if (reset) begin
+      blocked <= 3'd0;
+      powers <= 16'd0;
+    end
+`endif
     if (configure && rs1[1:0] == 2'd2) begin
       pooling <= new_pooling;
       if (new_gathered) tile_rows <= {8'd0, rs1[55:48]} * {8'd0, rs1[63:56]};

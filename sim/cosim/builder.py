@@ -27,6 +27,7 @@ class LoadSettings:
     repeats: int = 1
     block_stride: int = 0
     stride: int = 0
+    block_format: int = 0
 
 
 @dataclass
@@ -82,6 +83,7 @@ class StreamBuilder:
         self.sp_rows, self.acc_rows = accelerator.scratchpad_rows, accelerator.accumulator_rows
         self.items: list[Item] = []
         self.ld = [LoadSettings() for _ in LOADS]
+        self.powers = 0  # columns whose powers were loaded
         self.ex = ProductSettings(ws=self.ws)
         self.st = StoreSettings()
         self.function, self.parameters = 0, 0  # of stores; accumulator row of gains and offsets
@@ -122,7 +124,12 @@ class StreamBuilder:
 
     def packs(self) -> int:
         """Whether memory is to hold elements of 4 bits; what is read is then less than of int8, where the stream says."""
-        return self.random.getrandbits(1) if self.features.packed_weights else 0
+        features = self.features
+        return self.random.getrandbits(1) if features.packed_weights or features.block_weights else 0
+
+    def block_format(self) -> int:
+        """What a load state is to say of blocks of elements."""
+        return self.random.choice((0, 0, 1, 1, 2, 3)) if self.features.block_weights else 0
 
     def emit(self, command: str, **fields: int) -> None:
         """Append a command; now and then with random bits where none are defined."""

@@ -44,11 +44,11 @@ class Generator(StoreGenerator):
         repeats = r.choice((0, 1, 1, 1, r.randint(1, dim)))
         stride = r.choice((0, dim, r.randint(1, 200), 4 * dim, (1 << ADDRESS_BITS) - r.randint(1, 40)))
         block_stride = r.choice((dim, dim, r.randint(dim, 3 * dim)))
-        shrink = r.getrandbits(1)
+        shrink, block_format = r.getrandbits(1), self.block_format()
         self.emit("CONFIG_LD", shrink=shrink, state=number, pixel_repeats=repeats, block_stride=block_stride,
-                  scale=r.choice(SCALES), stride=stride, packed=self.packs())  # fmt: skip
+                  scale=r.choice(SCALES), stride=stride, packed=self.packs(), block_format=block_format)  # fmt: skip
         self.ld[number] = LoadSettings(
-            shrink, max(1, repeats) if self.features.first_layer else 1, block_stride, stride
+            shrink, max(1, repeats) if self.features.first_layer else 1, block_stride, stride, block_format
         )
 
     def mvin(self, apart: tuple[Rows, ...] = ()) -> bool:
@@ -56,7 +56,9 @@ class Generator(StoreGenerator):
         r, dim = self.random, self.dim
         number = r.randrange(3)
         state = self.ld[number]
-        accumulator = r.random() < 0.4 and state.repeats == 1
+        if state.block_format and state.repeats > 1:
+            return False
+        accumulator = r.random() < 0.4 and state.repeats == 1 and not state.block_format
         size = 4 if accumulator and not state.shrink else self.element
         rows = self.size(dim)
         if state.repeats > 1:
@@ -69,6 +71,12 @@ class Generator(StoreGenerator):
                 cols = min(cols, dim)
             if cols <= dim and self.chance(0.2):
                 rows = r.randint(1, 255)
+        if state.block_format and r.random() < (0.3 if self.powers else 1.0):
+            rows, brings_powers = 1, True
+        elif state.block_format:
+            cols, brings_powers = min(cols, self.powers), False
+        else:
+            brings_powers = False
         reach = rows + (cols - 1) // dim * state.block_stride
         first = self.row(accumulator, reach)
         if first is None:
@@ -86,10 +94,12 @@ class Generator(StoreGenerator):
         self.emit(
             LOADS[number],
             address=0 if r.random() < 0.1 else address,
-            local=flags | first,
+            local=flags | first | (ACCUMULATE if brings_powers else 0),
             cols=cols,
             rows=rows,
         )
+        if brings_powers:
+            self.powers = cols
         return True
 
     # ---------------------------------------------------------------- products

@@ -51,6 +51,7 @@ class MacroGenerator(Generator):
                   scale=self.random.choice(SCALES), stride=stride, packed=self.packs())  # fmt: skip
         state = self.ld[number]
         state.shrink, state.repeats, state.block_stride, state.stride = shrink, 1, self.dim, stride
+        state.block_format = 0
 
     def _blocks(self) -> tuple[int, int, int] | None:
         """Blocks I, J, K that fit half of both memories."""

@@ -55,7 +55,7 @@ void Activity::configure(uint64_t rs1, uint64_t rs2) {
       return;
     case 1:
       if (bits(rs1, 4, 3) == 3) return;
-      loads_[bits(rs1, 4, 3)] = {bit(rs1, 2), config_.packed_weights && bit(rs1, 5), rs2, bits(rs1, 31, 16),
+      loads_[bits(rs1, 4, 3)] = {bit(rs1, 2), config_.packed_weights && bit(rs1, 5), block_element(config_, rs1), rs2, bits(rs1, 31, 16),
                                  config_.first_layer ? std::max<uint64_t>(1, bits(rs1, 15, 8)) : 1};
       return;
     case 2:
@@ -81,6 +81,12 @@ void Activity::load(const Load& state, uint64_t rs1, uint64_t rs2) {
   const LocalAddress to = LocalAddress::decode(static_cast<uint32_t>(rs2), row_bits_);
   const uint64_t cols = bits(rs2, 47, 32), rows = bits(rs2, 63, 48), blocks = (cols + dim_ - 1) / dim_;
   const uint64_t size = to.accumulator && !state.shrink ? 4 : element_bytes_;
+  if (state.block_element != BlockElement::kNone) {
+    const bool powers = brings_powers(state.block_element, rs2);
+    if (rs1 != 0) counts_.dram_read_bytes += (state.stride == 0 ? 1 : rows) * block_row_bytes(state.block_element, powers, cols);
+    if (!powers) counts_.scratchpad_write_bytes += rows * blocks * dim_ * element_bytes_;
+    return;
+  }
   if (rs1 != 0) counts_.dram_read_bytes += (state.stride == 0 ? 1 : rows) * (state.packed && size != 4 ? (cols + 1) / 2 : cols * size);
   if (to.accumulator) {
     counts_.accumulator_write_words += rows * blocks * dim_;

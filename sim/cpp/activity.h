@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "command.h"
+#include "block_elements.h"
 #include "config.h"
 #include "fields.h"
 
@@ -40,6 +41,7 @@ class Activity {
  private:
   struct Load {
     bool shrink = false, packed = false;
+    BlockElement block_element = BlockElement::kNone;
     uint64_t stride = 0, block_stride = 0, repeats = 1;
   };
   struct Store {

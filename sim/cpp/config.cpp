@@ -30,7 +30,7 @@ bool take(Config& c, const std::string& name, long long value) {
       {"read_small_width", &c.read_small_width}, {"read_full_width", &c.read_full_width},
       {"preload_d", &c.preload_d}, {"write_to_scratchpad", &c.write_to_scratchpad},
       {"row_functions", &c.row_functions}, {"requantization", &c.requantization},
-      {"packed_weights", &c.packed_weights}};
+      {"packed_weights", &c.packed_weights}, {"block_weights", &c.block_weights}};
   if (auto n = numbers.find(name); n != numbers.end())
     *n->second = static_cast<int>(value);
   else if (auto f = flags.find(name); f != flags.end())

@@ -27,6 +27,7 @@ struct Config {
   bool max_pool = true, activations = true, normalizations = false, mvin_scale = true, mvin_scale_acc = false;
   bool accumulator_scale = true, read_small_width = true, read_full_width = true, preload_d = true;
   bool write_to_scratchpad = true, row_functions = false, requantization = false, packed_weights = false;
+  bool block_weights = false;
 
   int element_bytes() const { return input_format == 3 ? 2 : 1; }  // in the scratchpad
 

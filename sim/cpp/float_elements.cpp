@@ -52,4 +52,9 @@ unsigned FloatElements::narrow(float x, bool relu, int power) const {
   return sign | static_cast<unsigned>(((exponent - least) << fraction_bits_) + steps);
 }
 
+unsigned FloatElements::scaled(float x, int power) const {
+  const double size = std::ldexp(std::fabs(static_cast<double>(x)), power);
+  return narrow(x, false, power) + (size > static_cast<double>(numbers_[largest_]) ? 1 : 0);
+}
+
 }  // namespace baco

@@ -22,6 +22,8 @@ class FloatElements {
   // where elements have 8 bits.
   // `relu`: what is negative, -0 too, becomes 0.
   unsigned narrow(float x, bool relu, int power = 0) const;
+  // Likewise, but what is beyond the largest is infinite: of formats that have infinities.
+  unsigned scaled(float x, int power) const;
   // A number by which codes of larger numbers are larger.
   int ordered(unsigned code) const {
     const int size = static_cast<int>(code & (sign_ - 1));

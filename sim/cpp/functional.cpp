@@ -32,6 +32,7 @@ FunctionalDevice::FunctionalDevice(const Config& config, Memory& memory)
       row_bits_(local_row_bits(config)),
       element_bytes_(static_cast<size_t>(config.element_bytes())),
       floats_(config.input_format),
+      block_elements_(floats_),
       legality_(config) {
   if (dim_ < 2 || dim_ > 128) throw std::runtime_error("the functional model needs a dim of 2 to 128");
   if (row_bits_ > 25) throw std::runtime_error("a local address holds at most 2^25 rows");
@@ -50,6 +51,7 @@ void FunctionalDevice::reset() {
   normaliser_ = {};
   table_ = {};
   output_ = {};
+  powers_.assign(static_cast<size_t>(std::max({64, config_.dma_max_bytes, 4 * dim_})), 0);
   column_scales_.assign(static_cast<size_t>(dim_ + dim_ % 2), 0);
   for (auto* matrix : {&weights_, &next_weights_, &a_, &b_}) matrix->assign(square, 0);
   for (auto* matrix : {&sums_, &next_sums_, &result_}) matrix->assign(square, 0);
@@ -207,6 +209,7 @@ void FunctionalDevice::config_load(uint64_t rs1, uint64_t rs2) {
   LoadState& s = ld_[bits(rs1, 4, 3)];
   s.shrink = bit(rs1, 2);
   s.packed = config_.packed_weights && bit(rs1, 5);
+  s.block_element = block_element(config_, rs1);
   s.pixel_repeats = config_.first_layer ? std::max(1, static_cast<int>(bits(rs1, 15, 8))) : 1;
   s.block_stride = static_cast<uint32_t>(bits(rs1, 31, 16));
   s.scale = static_cast<uint32_t>(bits(rs1, 63, 32));

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "block_elements.h"
 #include "config.h"
 #include "device.h"
 #include "fields.h"
@@ -61,6 +62,7 @@ class FunctionalDevice : public Device {
   };
   struct LoadState {
     bool shrink = false, packed = false;
+    BlockElement block_element = BlockElement::kNone;
     int pixel_repeats = 1;
     uint32_t block_stride = 0, scale = 0x3f800000u;
     uint64_t stride = 0;
@@ -125,6 +127,10 @@ class FunctionalDevice : public Device {
   void multiply_row(int8_t* row, int cols, uint32_t local) const;
 
   bool mvin(int state, uint64_t rs1, uint64_t rs2);
+  // A row of powers, one for each column.
+  bool load_powers(uint64_t address, size_t cols);
+  // A row of elements of blocks as bfloat16.
+  std::vector<uint8_t> decoded(BlockElement element, const uint8_t* source, size_t cols) const;
   void load_scratchpad_row(const LoadState& state, const uint8_t* source, uint32_t row, int cols, int repeats,
                            bool scaled);
   void load_accumulator_row(const LoadState& state, const uint8_t* source, uint32_t row, int cols, bool accumulate,
@@ -166,6 +172,7 @@ class FunctionalDevice : public Device {
   const int dim_, row_bits_;
   const size_t element_bytes_;
   const FloatElements floats_;  // where elements are no integers
+  const BlockElements block_elements_;
   Legality legality_;
 
   std::vector<uint8_t> scratchpad_;
@@ -175,6 +182,7 @@ class FunctionalDevice : public Device {
   StoreState st_;
   FunctionState function_;
   OutputState output_;
+  std::vector<uint8_t> powers_;  // of blocks of weights, by column of a load
   std::vector<uint32_t> column_scales_;  // float32 bits of every column
   Normaliser normaliser_;
   std::array<uint16_t, 256> table_{};

@@ -30,8 +30,10 @@ bool FunctionalDevice::mvin(int state, uint64_t rs1, uint64_t rs2) {
   int cols = static_cast<int>(bits(rs2, 47, 32)), rows = static_cast<int>(bits(rs2, 63, 48));
   uint32_t size = to.accumulator && !s.shrink ? 4 : static_cast<uint32_t>(element_bytes_);
   int blocks = (cols + dim_ - 1) / dim_;
-  const bool packed = s.packed && size == 1;
-  const uint64_t bytes = packed ? static_cast<uint64_t>(cols + 1) / 2 : static_cast<uint64_t>(cols) * size;
+  if (brings_powers(s.block_element, rs2)) return load_powers(rs1, static_cast<size_t>(cols));
+  const bool packed = s.packed && size == 1, blocked = s.block_element != BlockElement::kNone;
+  const uint64_t bytes = blocked ? block_row_bytes(s.block_element, false, static_cast<uint64_t>(cols))
+                         : packed ? static_cast<uint64_t>(cols + 1) / 2 : static_cast<uint64_t>(cols) * size;
   std::vector<uint8_t> unpacked(packed ? static_cast<size_t>(cols) : 0);
 
   static const uint8_t zeros[1024] = {};
@@ -51,6 +53,10 @@ bool FunctionalDevice::mvin(int state, uint64_t rs1, uint64_t rs2) {
         }
         source = unpacked.data();
       }
+      if (blocked) {
+        unpacked = decoded(s.block_element, source, static_cast<size_t>(cols));
+        source = unpacked.data();
+      }
     }
     for (int b = 0; b < blocks; ++b) {
       uint32_t row = to.row + static_cast<uint32_t>(r) + static_cast<uint32_t>(b) * s.block_stride;
@@ -63,6 +69,24 @@ bool FunctionalDevice::mvin(int state, uint64_t rs1, uint64_t rs2) {
     }
   }
   return true;
+}
+
+bool FunctionalDevice::load_powers(uint64_t address, size_t cols) {
+  std::fill_n(powers_.begin(), cols, uint8_t{0});
+  if (address == 0) return true;
+  const uint8_t* const source = main_memory(address & kAddressMask, cols, false);
+  if (source == nullptr) return false;
+  std::copy_n(source, cols, powers_.begin());
+  return true;
+}
+
+std::vector<uint8_t> FunctionalDevice::decoded(BlockElement element, const uint8_t* source, size_t cols) const {
+  std::vector<uint8_t> codes(cols * element_bytes_);
+  for (size_t c = 0; c < cols; ++c) {
+    const unsigned code = element == BlockElement::kE2M1 ? source[c / 2] >> (c % 2 * 4) & 15u : source[c];
+    put_code(codes.data(), c, block_elements_.number(element, code, powers_[c]));
+  }
+  return codes;
 }
 
 void FunctionalDevice::load_scratchpad_row(const LoadState& s, const uint8_t* source, uint32_t row, int cols,

@@ -31,7 +31,7 @@ void MemoryUse::follow(const Command& command, const Visit& visit) {
 }
 
 void MemoryUse::configure(uint64_t rs1, uint64_t rs2) {
-  if ((rs1 & 3) == 1 && bits(rs1, 4, 3) < 3) loads_[bits(rs1, 4, 3)] = {rs2, bit(rs1, 2), config_.packed_weights && bit(rs1, 5)};
+  if ((rs1 & 3) == 1 && bits(rs1, 4, 3) < 3) loads_[bits(rs1, 4, 3)] = {rs2, bit(rs1, 2), config_.packed_weights && bit(rs1, 5), block_element(config_, rs1)};
   if ((rs1 & 3) != 2) return;
   store_.stride = bits(rs2, 31, 0);
   store_.mode = config_.max_pool && bits(rs1, 5, 4) ? Store::kPooled : bits(rs1, 7, 6) ? Store::kGathered : Store::kRows;
@@ -45,7 +45,10 @@ void MemoryUse::configure(uint64_t rs1, uint64_t rs2) {
 void MemoryUse::load(const Load& state, const Command& command, const Visit& visit) const {
   if (command.rs1 == 0) return;
   const bool wide = LocalAddress::decode(static_cast<uint32_t>(command.rs2), row_bits_).accumulator && !state.shrink;
-  const uint64_t cols = bits(command.rs2, 47, 32), bytes = wide ? 4 * cols : state.packed ? (cols + 1) / 2 : cols * element_bytes_;
+  const bool blocked = state.block_element != BlockElement::kNone, powers = brings_powers(state.block_element, command.rs2);
+  const uint64_t cols = bits(command.rs2, 47, 32);
+  const uint64_t bytes = wide ? 4 * cols : blocked ? block_row_bytes(state.block_element, powers, cols)
+                         : state.packed ? (cols + 1) / 2 : cols * element_bytes_;
   const uint64_t rows = state.stride == 0 ? 1 : bits(command.rs2, 63, 48);
   for (uint64_t r = 0; r < rows; ++r) visit((command.rs1 + r * state.stride) & kAddressMask, bytes, false);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "command.h"
+#include "block_elements.h"
 #include "config.h"
 #include "memory.h"
 
@@ -25,6 +26,7 @@ class MemoryUse {
   struct Load {
     uint64_t stride = 0;
     bool shrink = false, packed = false;
+    BlockElement block_element = BlockElement::kNone;
   };
   struct Store {
     enum { kRows, kPooled, kGathered } mode = kRows;

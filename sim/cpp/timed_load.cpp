@@ -37,6 +37,7 @@ void TimedLoad::accept(const TimedCommand& issued) {
     state.scale = static_cast<uint32_t>(bits(rs1, 63, 32));
     state.shrink = bit(rs1, 2);
     state.packed = config_.packed_weights && bit(rs1, 5);
+    state.block_element = block_element(config_, rs1);
     job.row.nothing = true;
     jobs_.push(job);
     return;
@@ -52,12 +53,14 @@ void TimedLoad::accept(const TimedCommand& issued) {
   job.row.packed = state.packed && !job.row.wide;
   job.row.repeats = state.repeats;
   job.row.repeated = config_.first_layer && !local.accumulator && state.repeats > 1;
+  job.row.block_element = job.row.wide ? BlockElement::kNone : state.block_element;
+  job.row.powers = brings_powers(job.row.block_element, rs2);
   job.zero = rs1 == 0;
   job.row.identity = job.zero || state.scale == 0x3f800000u ||
                      !(job.row.wide ? config_.mvin_scale_acc : config_.mvin_scale);
   job.replicate = job.zero || state.stride == 0;
-  const uint64_t row_bytes = job.row.packed ? (job.cols + 1) / 2 : uint64_t{job.cols} * element_bytes(job.row);
-  const uint64_t gap = (state.stride - row_bytes) & kAddresses;
+  const uint64_t bytes_of_row = row_bytes(job.cols, job.row);
+  const uint64_t gap = (state.stride - bytes_of_row) & kAddresses;
   job.merged = !job.replicate && gap < beat_;  // rows less than a beat apart: one span
   job.gap = static_cast<unsigned>(gap % beat_);
   job.offset = static_cast<unsigned>(rs1 % beat_);
@@ -65,7 +68,7 @@ void TimedLoad::accept(const TimedCommand& issued) {
   job.block_stride = state.block_stride;
   jobs_.push(job);
   if (job.zero) return;
-  const uint64_t bytes = row_bytes + (job.merged ? (job.rows - 1) * state.stride : 0);
+  const uint64_t bytes = bytes_of_row + (job.merged ? (job.rows - 1) * state.stride : 0);
   reads_.push({rs1, state.stride, bytes, job.merged || job.replicate ? 1u : job.rows});
 }
 
@@ -86,7 +89,7 @@ void TimedLoad::tick(uint64_t cycle) {
 bool TimedLoad::write(uint64_t cycle) {
   if (!write_valid_) return true;
   const uint32_t row = static_cast<uint32_t>(write_.row);
-  const bool taken = write_.nothing || (write_.accumulator ? banks_.write_accumulator(row, write_.accumulate)
+  const bool taken = write_.nothing || write_.powers || (write_.accumulator ? banks_.write_accumulator(row, write_.accumulate)
                                                            : banks_.write_scratchpad(row));
   if (taken && write_.last) station_.complete(cycle, kLoads, write_.entry);
   return taken;
@@ -153,9 +156,9 @@ bool TimedLoad::repeat(bool copy_taken) {
   return take || (through && copy_taken);
 }
 
-unsigned TimedLoad::block_bytes(unsigned cols, const Row& row) const {
-  const unsigned elements = std::min(cols, dim_);
-  return row.packed ? (elements + 1) / 2 : elements * element_bytes(row);
+uint64_t TimedLoad::row_bytes(unsigned cols, const Row& row) const {
+  if (row.block_element != BlockElement::kNone) return block_row_bytes(row.block_element, row.powers, cols);
+  return row.packed ? (uint64_t{cols} + 1) / 2 : uint64_t{cols} * element_bytes(row);
 }
 
 void TimedLoad::align(bool row_taken) {
@@ -196,7 +199,7 @@ void TimedLoad::align(bool row_taken) {
         } else if (!last_block) {
           w.replay = false;
           w.cols_left -= dim_;
-          w.left = block_bytes(w.cols_left, w.row);
+          w.left = static_cast<unsigned>(row_bytes(std::min(w.cols_left, dim_), w.row));
           if (w.replicate) {
             w.rows_left = w.rows;
             w.group += static_cast<int64_t>(w.block_stride);
@@ -207,7 +210,7 @@ void TimedLoad::align(bool row_taken) {
         } else {
           --w.rows_left;
           w.cols_left = w.cols;
-          w.left = block_bytes(w.cols, w.row);
+          w.left = static_cast<unsigned>(row_bytes(std::min(w.cols, dim_), w.row));
           w.group += w.replicate ? static_cast<int64_t>(w.block_stride) : 1;
           w.row.row = w.group;
           w.start = (w.start + w.stride) % beat_;
@@ -231,7 +234,7 @@ void TimedLoad::align(bool row_taken) {
   jobs_.pop();
   w.begun = w.replay = w.share = false;
   w.start = w.offset;
-  w.left = block_bytes(w.cols, w.row);
+  w.left = static_cast<unsigned>(row_bytes(std::min(w.cols, dim_), w.row));
   w.cols_left = w.cols;
   w.rows_left = w.rows;
   w.group = w.row.row;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "block_elements.h"
 #include "config.h"
 #include "timed_banks.h"
 #include "timed_memory.h"
@@ -28,6 +29,7 @@ class TimedLoad {
     uint32_t scale = 0x3f800000u;
     unsigned repeats = 0;
     bool shrink = false, packed = false;
+    BlockElement block_element = BlockElement::kNone;
   };
   struct Read {  // spans of bytes to be requested
     uint64_t address = 0, stride = 0, bytes = 0, spans = 0;
@@ -35,6 +37,8 @@ class TimedLoad {
   struct Row {  // a local row on its way
     bool nothing = false, first = false, last = false, repeated = false, identity = false, wide = false;
     bool packed = false;  // elements of 4 bits in memory
+    BlockElement block_element = BlockElement::kNone;
+    bool powers = false;  // of blocks: no row is written
     bool accumulator = false, accumulate = false;
     unsigned repeats = 0, entry = 0;
     int64_t row = 0;
@@ -57,7 +61,8 @@ class TimedLoad {
   void align(bool row_taken);
   void request();
   unsigned element_bytes(const Row& row) const { return row.wide ? 4 : static_cast<unsigned>(config_.element_bytes()); }
-  unsigned block_bytes(unsigned cols, const Row& row) const;
+  // Of so many elements in memory.
+  uint64_t row_bytes(unsigned cols, const Row& row) const;
   // The row that leaves the repetition of pixels in this cycle.
   const Row* copy() const;
 

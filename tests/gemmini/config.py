@@ -33,6 +33,7 @@ class GemminiConfig:
     write_to_scratchpad: bool = True
     requantization: bool = False
     packed_weights: bool = False
+    block_weights: bool = False
 
     @property
     def element_bytes(self) -> int:

@@ -16,6 +16,8 @@ _FORMATS = {
     3: (ml_dtypes.bfloat16, float(ml_dtypes.finfo(ml_dtypes.bfloat16).max), 0x7FC0),
 }
 _NAN = 0x7FC00000
+#: Elements of blocks by format.
+_ELEMENTS = (ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.int8)
 
 
 def _words(sums: np.ndarray) -> np.ndarray:
@@ -65,6 +67,13 @@ class FloatGemmini(NumpyGemmini):
         numbers = np.where(missing | (relu & np.signbit(numbers)), 0.0, numbers)
         codes = rounded_once(np.clip(numbers, -largest, largest), kind).view(self._integer)
         return np.where(missing, nan, codes).astype(np.int64)
+
+    def of_blocks(self, kind: int, codes: np.ndarray, powers: np.ndarray) -> np.ndarray:
+        elements = codes.astype(np.uint8).view(_ELEMENTS[kind]).astype(np.float64) / (64 if kind == 3 else 1)
+        numbers = elements * powers.astype(np.uint8).view(ml_dtypes.float8_e8m0fnu).astype(np.float64)
+        with np.errstate(all="ignore"):
+            found = rounded_once(numbers, ml_dtypes.bfloat16)
+        return np.where(np.isnan(numbers), 0x7FC0, found.view(np.int16)).astype(np.int64)
 
     def as_sums(self, values: np.ndarray) -> np.ndarray:
         return _words(self._numbers(values))

@@ -30,6 +30,7 @@ class LoadState:
     scale: int = ONE
     stride: int = 0
     packed: bool = False
+    block_format: int = 0
 
 
 @dataclass
@@ -150,6 +151,7 @@ class NumpyGemmini(LoopMacros):
         self.normaliser = Normaliser()
         self.output = OutputState(np.zeros(c.dim, np.int64))
         self.table = np.zeros(256, np.int64)
+        self.powers = np.zeros(0, np.int64)  # of blocks, by column
         self.function = RowFunction(0, self.table)
         self.apart = self.dim
         self.parameters = self.rows_stored = (
@@ -236,7 +238,8 @@ class NumpyGemmini(LoopMacros):
             bits(rs1, 31, 16),
             bits(rs1, 63, 32),
             rs2 % ADDRESSES,
-            self.config.packed_weights and bits(rs1, 5, 5) == 1,
+            bits(rs1, 5, 5) == 1,
+            bits(rs1, 7, 6) if self.config.block_weights else 0,
         )
 
     def config_st(self, rs1: int, rs2: int) -> None:
@@ -288,7 +291,17 @@ class NumpyGemmini(LoopMacros):
         assert 1 <= rows <= 255
         assert 1 <= cols <= max(64, self.config.dma_max_bytes, 4 * self.dim) // size
         r, c = np.mgrid[0:rows, 0:cols]
-        if address and state.packed and not wide:
+        if state.block_format and bits(rs2, 30, 30):
+            assert rows == 1
+            self.powers = self.read(address + c[0], 1) & 255 if address else np.zeros(cols, np.int64)
+            return
+        if address and state.block_format:
+            assert not to.accumulator
+            half = state.packed and state.block_format == 1
+            codes = self.read(address + r * state.stride + (c // 2 if half else c), 1) & 255
+            kind = 0 if half else state.block_format
+            values = self.of_blocks(kind, codes >> 4 * (c % 2) & 15 if half else codes, self.powers[c])
+        elif address and self.config.packed_weights and state.packed and not wide:
             pairs = self.read(address + r * state.stride + c // 2, 1)
             values = self.scaled_load(wrapped(pairs >> 4 * (c % 2), 4), state, wide)
         elif address:
@@ -305,6 +318,10 @@ class NumpyGemmini(LoopMacros):
         for p in range(state.repeats):
             kept = row - p >= np.where((row >= half) & (state.repeats > 1), half, 0)
             self.sp[(row - p)[kept], (col + p * cols)[kept]] = values[kept]
+
+    def of_blocks(self, kind: int, codes: np.ndarray, powers: np.ndarray) -> np.ndarray:
+        """Elements of blocks (0 E2M1, 1 E4M3, 2 E5M2, 3 INT8) and the bytes of their powers as the scratchpad has them."""
+        raise NotImplementedError("of elements in floating point")
 
     def as_sums(self, values: np.ndarray) -> np.ndarray:
         """Elements as accumulator values."""

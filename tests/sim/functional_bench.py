@@ -15,7 +15,7 @@ SOURCES = Path(__file__).parents[2] / "baco" / "sim" / "cpp"
 DRIVER = Path(__file__).parent / "functional_driver.cpp"
 PARTS = (
     "functional functional_counters functional_move functional_rows normaliser functional_matmul functional_loop_ws functional_loop_conv"
-    " float_elements stream config memory"
+    " float_elements block_elements stream config memory"
 )
 
 

@@ -156,3 +156,22 @@ def test_narrowed(tmp_path: Path, name: str) -> None:
     module = f"baco_{name.partition('-')[0]}_narrow"
     results = _results(tmp_path, module, "NARROW", name, x.view(np.uint32), packed)
     assert np.array_equal(results, codes)
+
+
+def test_all_elements_of_blocks(tmp_path: Path) -> None:
+    """Every code of every format with every power, against exact products that are rounded once."""
+    kinds = (ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.int8)
+    codes, expected = [], []
+    powers = np.arange(256, dtype=np.uint8)
+    for number, kind in enumerate(kinds):
+        own = np.arange(16 if number == 0 else 256, dtype=np.uint8)
+        elements = own.view(kind).astype(np.float64) / (64 if kind is np.int8 else 1)
+        exact = elements[:, None] * powers.view(ml_dtypes.float8_e8m0fnu).astype(np.float64)
+        with np.errstate(all="ignore"):
+            rounded = rounded_once(exact, ml_dtypes.bfloat16).view(np.uint16)
+        expected.append(np.where(np.isnan(exact), 0x7FC0, rounded).ravel())
+        codes.append(np.repeat(own.astype(np.uint32) | number + 1 << 8, len(powers)))
+    together = np.concatenate(codes)
+    repeated = np.tile(powers, len(together) // len(powers))
+    results = _results(tmp_path, "baco_block_element", "ELEMENT", "", together, repeated)
+    assert np.array_equal(results, np.concatenate(expected))

@@ -106,6 +106,7 @@ def test_features_follow_the_configuration() -> None:
         **dict.fromkeys(["BACO_NORMALIZATIONS", "BACO_MVIN_SCALE_ACC", "BACO_ROW_FUNCTIONS"], False),
         "BACO_REQUANTIZATION": False,
         "BACO_PACKED_WEIGHTS": False,
+        "BACO_BLOCK_WEIGHTS": False,
         **dict.fromkeys(["BACO_FP8", "BACO_FP8_E5M2", "BACO_FP8_SCALE"], False),
     }
     lean = rtl_features(load_accelerator("gemmini-lean").replace(counters=0))

@@ -15,12 +15,14 @@ from baco.sim.cosim.run import Simulator, in_place_stream, powered_stream, rando
 from baco.sim.energy import energy_uj
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job
-from tests.machines import BFLOATS, FEW_FLOATS, FLOATS, SMALL
+from tests.machines import BFLOATS, BLOCKS, FEW_FLOATS, FLOATS, SMALL
 from tests.sim.accel_programs import build_source
 from tests.sim.cosim.test_cosim import numpy_digest
 from tests.sim.cosim_streams import faulty_sources, synthesised_sources
 
-EACH = pytest.mark.parametrize("machine", [FLOATS, FEW_FLOATS, BFLOATS], ids=lambda machine: machine.name)
+EACH = pytest.mark.parametrize(
+    "machine", [FLOATS, FEW_FLOATS, BFLOATS, BLOCKS], ids=lambda machine: machine.name
+)
 EFFORT = pytest.mark.parametrize("times", [1, pytest.param(200, marks=pytest.mark.slow)])
 
 
@@ -44,6 +46,7 @@ def test_random_streams(machine: Accelerator, kind: str, count: int, times: int)
         pytest.param(FLOATS, 1000, marks=pytest.mark.slow),
         pytest.param(FEW_FLOATS, 250, marks=pytest.mark.slow),
         pytest.param(BFLOATS, 250, marks=pytest.mark.slow),
+        pytest.param(BLOCKS, 250, marks=pytest.mark.slow),
     ],
     ids=lambda one: getattr(one, "name", None),
 )
@@ -159,6 +162,12 @@ def test_what_it_needs() -> None:
         FLOATS.replace(partial_sum_bits=20)
     with pytest.raises(InputError, match=r"bf16 needs input_bits 16 \(not 32\)"):
         BFLOATS.replace(input_bits=32)
+    for other in (SMALL, FLOATS):
+        with pytest.raises(
+            InputError, match=rf"block_weights needs input_format bf16 \(not {other.input_format}"
+        ):
+            other.replace(features=other.features.model_copy(update={"block_weights": True}))
+    assert not BLOCKS.in_format("integer").features.block_weights
     assert (BFLOATS.input_bits, BFLOATS.scratchpad_rows) == (16, FLOATS.scratchpad_rows)
     assert FLOATS.area_mm2 > FLOATS.replace(input_format="integer").area_mm2
     with pytest.raises(

@@ -22,7 +22,7 @@ from baco.sim.cosim.stream import BASE, MEMORY_BYTES, FlippedResult, Item, Strea
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job, MainMemory, SimulationError
 from tests.accel.legality.rule_interpreter import Legality, error_named, parameters
-from tests.machines import NORMAL, SCARCE, WHOLE
+from tests.machines import BLOCKS, NORMAL, SCARCE, WHOLE
 from tests.sim.cosim_streams import (
     ACC,
     CONFIG_EX,
@@ -403,21 +403,58 @@ LEGAL: dict[str, list[Item]] = {
     ],
 }  # fmt: skip
 
+#: Loads of elements of blocks, and of powers of 4 columns.
+IN_BLOCKS = encode("CONFIG_LD", block_stride=4, pixel_repeats=1, stride=4, block_format=2)
+FOUR_POWERS = encode("MVIN", address=BASE, local=1 << 30, cols=4, rows=1)
+#: Of a machine whose loads make bfloat16 of elements of blocks.
+ILLEGAL_BLOCKS: dict[str, tuple[str, list[Item]]] = {
+    "elements before their powers": ("NOT_CONFIGURED", [IN_BLOCKS, load(BASE, 0)]),
+    "more elements than powers": (
+        "NOT_CONFIGURED",
+        [IN_BLOCKS, FOUR_POWERS, encode("MVIN", address=BASE, local=0, cols=5, rows=4)],
+    ),
+    "powers of two rows": ("BAD_SIZE", [IN_BLOCKS, encode("MVIN", address=BASE, local=1 << 30, cols=4, rows=2)]),
+    "elements of blocks to the accumulator": ("BAD_FLAGS", [IN_BLOCKS, FOUR_POWERS, load(BASE, ACC)]),
+    "powers to the accumulator": (
+        "BAD_FLAGS",
+        [IN_BLOCKS, encode("MVIN", address=BASE, local=ACC | 1 << 30, cols=4, rows=1)],
+    ),
+    "copies of elements of blocks": (
+        "BAD_FLAGS",
+        [encode("CONFIG_LD", block_stride=4, pixel_repeats=2, stride=4, block_format=1), encode("MVIN", address=BASE, local=4, cols=2, rows=1)],
+    ),
+    "LOOP_WS of weights in blocks": (
+        "UNSUITABLE",
+        [*CONFIGURED, encode("CONFIG_LD", state=1, block_stride=4, pixel_repeats=1, block_format=3), *loop_ws()],
+    ),
+}  # fmt: skip
+LEGAL_BLOCKS: dict[str, list[Item]] = {
+    "elements behind their powers": [IN_BLOCKS, FOUR_POWERS, load(BASE, 0), load(BASE + 16, 4)],
+    "powers of several blocks of columns": [
+        IN_BLOCKS,
+        encode("MVIN", address=BASE, local=1 << 30, cols=32, rows=1),
+        encode("MVIN", address=BASE, local=0, cols=29, rows=4),
+    ],
+    "a bit that accumulates, without blocks": [*CONFIGURED, load(BASE, 1 << 30)],
+    "LOOP_WS behind a state of blocks": [IN_BLOCKS, *CONFIGURED, *loop_ws()],
+}
+
 #: Accelerator, illegal and legal cases.
 CASES = {
     "whole": (WHOLE, ILLEGAL, LEGAL),
     "normal": (NORMAL, ILLEGAL_NORMAL, LEGAL_NORMAL),
+    "blocks": (BLOCKS, ILLEGAL_BLOCKS, LEGAL_BLOCKS),
 }
 
 
 def defined_bits(command: Command) -> Command:
-    """What a command says, without the bits that no field lists, and those that only machines with `packed_weights` have."""
+    """What a command says, without the bits that no field lists, and those that only machines with additions have."""
     kind = find_command_type(command.funct, command.rs1)
     if kind is None:
         return Command(*command)
     masks = {"rs1": 3 if kind.subtype is not None else 0, "rs2": 0}
     for field in kind.fields:
-        if field.name not in ("packed", "b_packed", "weights_packed"):
+        if field.name not in ("packed", "b_packed", "weights_packed", "block_format"):
             masks[field.register] |= field.mask << field.low
     return Command(command.funct, command.rs1 & masks["rs1"], command.rs2 & masks["rs2"])
 
