@@ -16,6 +16,14 @@ from baco.common.portable import Floats
 from baco.exploration.candidate import Cost
 
 METRICS = ("edp", "latency", "energy", "area", "edap")
+#: Exponents of (energy, latency, area) in each metric.
+EXPONENTS: dict[str, tuple[float, float, float]] = {
+    "edp": (1.0, 1.0, 0.0),
+    "edap": (1.0, 1.0, 1.0),
+    "energy": (1.0, 0.0, 0.0),
+    "latency": (0.0, 1.0, 0.0),
+    "area": (0.0, 0.0, 1.0),
+}
 #: What people call them, in full and short, where that is no word itself.
 _WORDS = {"edp": ("energy-delay product", "EDP"), "edap": ("energy-delay-area product", "EDP × area")}
 #: What a user minimises with a function of her own: less is better.

@@ -122,8 +122,11 @@ def search_formats(
 
 def _at_one_clock(points: list[FormatPoint], clocks: Sequence[float], metric: str) -> list[FormatPoint]:
     """Points whose times are comparable: formats close at different clocks (MHz), so that cycles become those of the fastest."""
+    from baco.exploration.objective import EXPONENTS
+
     fastest = max(clocks)
-    if metric not in ("edp", "latency", "edap") or min(clocks) == fastest:
+    of_time = metric in EXPONENTS and EXPONENTS[metric][1]
+    if not of_time or min(clocks) == fastest:
         return points
     return [
         dataclasses.replace(

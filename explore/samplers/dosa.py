@@ -38,7 +38,7 @@ from baco.exploration.cost.reference import access_counts, total_energy
 from baco.exploration.samplers.relaxed import log_spatial, relaxed_mappings
 from baco.exploration.samplers.sampler import Answer, Asked, Sampler, SamplerProblem
 from baco.exploration.search.exact_factors import PUBLISHED_ORDERS, nearest_divisor
-from baco.exploration.search.focus import EXPONENTS
+from baco.exploration.search.focus import direction
 
 #: Descent steps of one start (published), between two roundings, and in one batch at most.
 START_STEPS, ROUNDING_STEPS, _BATCH_STEPS = 1490, 298, 149
@@ -148,7 +148,7 @@ class DosaSampler(Sampler):
             points = int(min(points, problem.left // (n * starts * mappings)))
         metrics = problem.objective.metrics
         turns = range(self.starts, self.starts + starts)
-        self.exponents = np.array([EXPONENTS[metrics[turn % len(metrics)]] for turn in turns])
+        self.exponents = np.array([direction(metrics[turn % len(metrics)]) for turn in turns])
         self.flow, self.order = np.zeros((2, starts, n), dtype=np.int64)
         self.starts += starts
         self.steps = 0

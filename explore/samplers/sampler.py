@@ -23,7 +23,7 @@ from baco.common.errors import InputError
 from baco.common.portable import Floats, Ints
 from baco.exploration.candidate import Candidate
 from baco.exploration.cost.genome import FLOWS, WIDTH, Genomes
-from baco.exploration.objective import Objective
+from baco.exploration.objective import EXPONENTS, Objective
 from baco.exploration.search.designs import Designs, Evaluator, Keeper
 from baco.exploration.search.exact_factors import ExactMappings
 from baco.exploration.search.hardware_choice import HardwareChoice
@@ -33,15 +33,6 @@ from baco.exploration.space import Choice
 
 #: Settings whose models are held.
 _MOST_KNOWN = 100
-#: Exponents of (energy, latency) by which the mappings of one layer are ranked where there are several, by objective; area does
-#: not depend on them.
-_RANKINGS = {
-    "edp": (1.0, 1.0),
-    "edap": (1.0, 1.0),
-    "area": (1.0, 1.0),
-    "energy": (1.0, 0.0),
-    "latency": (0.0, 1.0),
-}
 #: Gives what designs cost (D, metrics) in place of what is predicted; NaN for one that is out of question, None for predictions.
 Judge = Callable[[tuple[Candidate | None, ...], tuple[str, ...]], Floats | None]
 _JUDGE: ContextVar[Judge | None] = ContextVar("judge", default=None)
@@ -276,7 +267,7 @@ class SampledSearch:
         self.batches = 0
         names = [*setup.objective.metrics, "edp", "energy", "latency"]
         #: The objective's own first; the others yield alternatives for the front from the same evaluations.
-        self._rankings = list(dict.fromkeys(_RANKINGS.get(name, (1.0, 1.0)) for name in names))
+        self._rankings = list(dict.fromkeys(_ranking(name) for name in names))
 
     def step(self) -> BatchResult:
         """One batch; done when the budget is not enough for another design point."""
@@ -418,3 +409,9 @@ class SampledSearch:
         self.sampler.restore(
             {name.removeprefix(start): value for name, value in state.items() if name.startswith(start)}
         )
+
+
+def _ranking(metric: str) -> tuple[float, float]:
+    """Exponents of (energy, latency) by which the mappings of one layer are ranked where there are several: area does not depend on them."""
+    energy, latency, _ = EXPONENTS.get(metric, EXPONENTS["edp"])
+    return (energy, latency) if energy or latency else EXPONENTS["edp"][:2]

@@ -10,30 +10,20 @@ import numpy as np
 from baco.common import portable
 from baco.common.portable import Floats
 from baco.exploration.candidate import Cost
-from baco.exploration.objective import FunctionMetric, Objective
+from baco.exploration.objective import EXPONENTS, FunctionMetric, Objective
 
-
-class _Exponents(dict[str, tuple[float, float, float]]):
-    """By metric. A user's function, whose shape nobody knows, has those of EDP: descents follow them, choices the function."""
-
-    def __missing__(self, name: str) -> tuple[float, float, float]:
-        if isinstance(name, FunctionMetric):
-            return self["edp"]
-        raise KeyError(name)
-
-
-#: Exponents of (energy, latency, area) in each metric. A trace of EDP breaks ties in single metrics, so that
-#: the least area, say, comes with a sensible mapping.
+#: Of energy and latency in metrics that do not have them: a trace of EDP breaks ties, so that the least area, say, comes with a
+#: sensible mapping.
 _TIE = 1e-3
-EXPONENTS = _Exponents(
-    {
-        "edp": (1.0, 1.0, 0.0),
-        "edap": (1.0, 1.0, 1.0),
-        "energy": (1.0, _TIE, 0.0),
-        "latency": (_TIE, 1.0, 0.0),
-        "area": (_TIE, _TIE, 1.0),
-    }
-)
+
+
+def direction(metric: str) -> tuple[float, float, float]:
+    """Exponents of (energy, latency, area) that a search follows for a metric.
+
+    A user's function, whose shape nobody knows, has those of EDP: descents follow them, choices the function.
+    """
+    energy, latency, area = EXPONENTS["edp" if isinstance(metric, FunctionMetric) else metric]
+    return max(energy, _TIE), max(latency, _TIE), area
 
 
 @dataclass(frozen=True)
@@ -70,7 +60,7 @@ def focuses(objective: Objective, clock_mhz: float | None = None) -> list[Focus]
     A single metric gets most of the effort, and a light sweep over energy, latency and area yields the
     alternatives around it; several metrics are swept evenly along and between their directions.
     """
-    directions = [np.array(EXPONENTS[name]) for name in objective.metrics]
+    directions = [np.array(direction(name)) for name in objective.metrics]
     own = directions[0]
     if len(directions) == 1:
         around = [

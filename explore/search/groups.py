@@ -41,7 +41,7 @@ from baco.exploration.operators import OperatorCost
 from baco.exploration.progress import Doing, silent
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.search.archive import Archive
-from baco.exploration.search.focus import EXPONENTS
+from baco.exploration.search.focus import direction
 from baco.exploration.search.group_gains import (
     Judge,
     PossibleGroup,
@@ -193,7 +193,7 @@ def _decided(
 ) -> RestOfPrograms:
     """The rest of programs with those of the possible groups that lower a metric most on each accelerator of a space."""
     space, hardware = archive.space, archive.space.hardware().floats()
-    judge = Judge(archive, hardware, *EXPONENTS[metric][:2])
+    judge = Judge(archive, hardware, *direction(metric)[:2])
     names = sorted({name for name, *_ in found})
     tasks = {name: [n for n, task in enumerate(archive.tasks) if task.network == name] for name in names}
     choices: dict[str, dict[Fusion, int]] = {name: {} for name in names}
