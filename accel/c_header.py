@@ -122,7 +122,7 @@ def _block_length(row_bytes: int) -> int:
 
 def _types(accelerator: Accelerator) -> list[str]:
     bits = accelerator.input_bits
-    if accelerator.input_format != "integer":
+    if accelerator.floating:
         codes = FORMATS[accelerator.input_format]
         assert isinstance(codes, FloatFormat)
         most = int(codes.encode(np.array(codes.largest)))
@@ -166,7 +166,7 @@ def _scaling(macro: str, built: bool, bits: int) -> str:
 def _result_scaling(accelerator: Accelerator) -> str:
     """Of sums, by a power of two where they are real numbers."""
     built = accelerator.features.accumulator_scale
-    if built and accelerator.input_format != "integer":
+    if built and accelerator.floating:
         return "#define ACC_SCALE(x, scale) ((acc_t)(x) * (float)(scale))"
     return _scaling("ACC_SCALE", built, accelerator.input_bits)
 

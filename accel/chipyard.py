@@ -31,7 +31,7 @@ def chipyard_gaps(accelerator: Accelerator) -> list[str]:
         found.append("features.row_functions are no part of Gemmini: programs that use them do not run there")
     if accelerator.features.requantization:
         found.append("features.requantization is no part of Gemmini: programs that use it do not run there")
-    if accelerator.input_format != "integer":
+    if accelerator.floating:
         found.append(f"input_format is {accelerator.input_format}, but the fragment says SInt")
     if accelerator.features.packed_weights:
         found.append("features.packed_weights is no part of Gemmini: programs that use it do not run there")

@@ -25,7 +25,7 @@ from baco.accel.area import configured_area_mm2, configured_blocks_mm2
 from baco.accel.dataflows import DATAFLOWS, Dataflow, DataflowSetting, offered
 from baco.accel.energy import EnergyLaw, EnergyTable
 from baco.accel.input_format import InputFormat, format_problem, of_format, with_bits
-from baco.accel.number_formats import FORMATS, FloatFormat
+from baco.accel.number_formats import FORMATS, FloatFormat, array_float
 from baco.accel.parameters import ParameterRow, Reader
 from baco.accel.switched_energy import SwitchedEnergy
 from baco.accel.technology import PUBLISHED, known_figures, technology
@@ -214,7 +214,7 @@ class Accelerator(BaseModel, metaclass=_Checked):
     ] = Field(32, ge=8, le=32, description="bits of a partial sum inside the array (Gemmini: 20)")
     input_format: Annotated[InputFormat, ParameterRow("format of elements", readers=_ALL)] = Field(
         "integer",
-        description="integers of input_bits, or fp8-e4m3, fp8-e5m2, bf16: floating point of 8 and 16 bits, float32 sums",
+        description="integers of input_bits, int16 (that with input_bits: 16), or fp8-e4m3, fp8-e5m2, bf16: floating point of 8 and 16 bits, float32 sums",
     )
     dma_bits: Annotated[
         Literal[32, 64, 128, 256, 512],
@@ -419,24 +419,29 @@ class Accelerator(BaseModel, metaclass=_Checked):
         yield "cycles", "those of a model of the original Gemmini" if self.timing == "gemmini" else None
         yield "hash", self.config_hash
 
+    @property
+    def floating(self) -> bool:
+        """Whether elements are numbers in floating point."""
+        return array_float(self.input_format) is not None
+
     def check_integers(self, what: str) -> None:
-        """Raise InfeasibleError where elements are no integers; `what` is about integers only."""
+        """Raise InfeasibleError where elements are not int8; `what` is about int8 only."""
         if self.input_format != "integer":
             raise InfeasibleError(
-                f"{what} of integers only, and {self.name} has elements of {self.input_format}",
+                f"{what} of int8 only, and {self.name} has elements of {self.input_format}",
                 hint="layers and networks (baco run), command streams (baco cosim) and programs of your own (baco simulate) run on it",
             )
 
     @property
     def elements(self) -> str:
         """What is multiplied and added up, in words."""
-        if self.input_format != "integer":
+        if self.floating:
             return f"{self.input_format} in, float32 sums"
         return f"int{self.input_bits} in, int{self.accumulator_bits} out"
 
     @property
     def common_elements(self) -> bool:
-        """Whether elements are int8 or floating point, and sums have 32 bits: what programs are compiled for and areas known of."""
+        """Whether elements are int8, int16 or floating point, and sums have 32 bits: what programs are compiled for."""
         return self.accumulator_bits == 32 and (self.input_bits == 8 or self.input_format != "integer")
 
     @property

@@ -104,6 +104,16 @@ BFLOATS = FLOATS.replace(name="bfloats", input_format="bf16", scratchpad_kib=2)
 BLOCKS = BFLOATS.replace(
     name="blocks", dma_bits=32, features=BFLOATS.features.model_copy(update={"block_weights": True})
 )
+#: Integers of 16 bits in both dataflows, with all that works on them; and with few of everything, results not scaled.
+WIDE_INTS = Accelerator(
+    name="wide-ints", dim=4, scratchpad_kib=2, accumulator_kib=1, tile_rows=2, dma_bits=64, scale_lanes=2,
+    input_format="int16",
+    features=Features(mvin_scale_acc=True),
+)  # fmt: skip
+FEW_INTS = SCARCE.replace(
+    name="few-ints", input_format="int16", dma_bits=64, partial_sum_bits=24,
+    features=Features(training_convs=False, first_layer=False, mvin_scale=False, accumulator_scale=False),
+)  # fmt: skip
 
 #: The largest first, so that none is left over at the end.
 MACHINES = (
@@ -119,6 +129,8 @@ MACHINES = (
     FEW_FLOATS,
     BFLOATS,
     BLOCKS,
+    WIDE_INTS,
+    FEW_INTS,
     PLAIN,
 )
 

@@ -357,9 +357,9 @@ module baco_execute #(
 `else
         for (i = 0; i < DIM; i = i + 1)
           // saturate, and clear what is negative
-          sp_write_data[i*8 +: 8] <= value[i*PSUM_BITS+PSUM_BITS-1]
-              ? (tag_relu ? 8'd0 : (&value[i*PSUM_BITS+7 +: PSUM_BITS-7]) ? value[i*PSUM_BITS +: 8] : 8'h80)
-              : ((|value[i*PSUM_BITS+7 +: PSUM_BITS-7]) ? 8'h7f : value[i*PSUM_BITS +: 8]);
+          sp_write_data[i*`ELEMENT_BITS +: `ELEMENT_BITS] <= value[i*PSUM_BITS+PSUM_BITS-1]
+              ? (tag_relu ? `ELEMENT_BITS'd0 : (&value[i*PSUM_BITS+`ELEMENT_TOP +: PSUM_BITS-`ELEMENT_TOP]) ? value[i*PSUM_BITS +: `ELEMENT_BITS] : `ELEMENT_LEAST)
+              : ((|value[i*PSUM_BITS+`ELEMENT_TOP +: PSUM_BITS-`ELEMENT_TOP]) ? `ELEMENT_MOST : value[i*PSUM_BITS +: `ELEMENT_BITS]);
 `endif
       end
 `endif

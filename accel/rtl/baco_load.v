@@ -387,7 +387,7 @@ module baco_load #(
 `ifdef BACO_FP8
       `WIDEN as_sum (.code(land_data[lane*`ELEMENT_BITS +: `ELEMENT_BITS]), .number(as_sums[lane*32 +: 32]));
 `else
-      assign as_sums[lane*32 +: 32] = {{24{land_data[lane*8+7]}}, land_data[lane*8 +: 8]};
+      assign as_sums[lane*32 +: 32] = {{`ELEMENT_REST{land_data[lane*`ELEMENT_BITS+`ELEMENT_TOP]}}, land_data[lane*`ELEMENT_BITS +: `ELEMENT_BITS]};
 `endif
     end
   endgenerate

@@ -31,7 +31,7 @@ module baco_load_scale #(
   localparam [31:0] ROOM_WORD = ROOM;
   localparam TURNS = DIM / LANES;      // of a row at the multiplier
   localparam TURN_BITS = TURNS > 1 ? $clog2(TURNS) : 1;
-  localparam KEPT = WIDE != 0 ? DIM * 32 : DIM * 8;
+  localparam KEPT = WIDE != 0 ? DIM * 32 : DIM * `ELEMENT_BITS;
   localparam ITEM = 1 + PASS_BITS + KEPT;
 
   reg [2:0] held;                      // rows in the multiplier and in the queue
@@ -59,11 +59,11 @@ module baco_load_scale #(
   wire [PASS_BITS:0] leaving = stage_pass[(1+PASS_BITS)*(STAGES-1)+:1+PASS_BITS];
   wire leaving_wide = leaving[PASS_BITS];
   wire [KEPT-1:0] scaled;
-  wire [DIM*8-1:0] scaled_narrow;
-  wire [LANES*8-1:0] part_in, part_out;
+  wire [DIM*`ELEMENT_BITS-1:0] scaled_narrow;
+  wire [LANES*`ELEMENT_BITS-1:0] part_in, part_out;
   // The multiplier's own valid flag is not reset; stage_valid is.
   wire valid_narrow;
-  baco_scale #(.LANES(LANES), .IN_BITS(8), .OUT_BITS(8)) narrow (
+  baco_scale #(.LANES(LANES), .IN_BITS(`ELEMENT_BITS), .OUT_BITS(`ELEMENT_BITS)) narrow (
       .clock(clock), .in_valid(step && !in_wide), .in_scale(scale), .in_data(part_in), .in_relu(1'b0),
       .out_valid(valid_narrow), .out_data(part_out));
   generate
@@ -71,16 +71,16 @@ module baco_load_scale #(
       assign turn = 1'b0;
       assign begun = 1'b0;
       assign ends = 1'b1;
-      assign part_in = in_data[DIM*8-1:0];
+      assign part_in = in_data[DIM*`ELEMENT_BITS-1:0];
       assign scaled_narrow = part_out;
     end else begin : parts
       localparam [31:0] LAST = TURNS - 1;
       reg [TURN_BITS-1:0] count;
-      reg [(DIM-LANES)*8-1:0] earlier;  // of the row whose parts leave the multiplier
+      reg [(DIM-LANES)*`ELEMENT_BITS-1:0] earlier;  // of the row whose parts leave the multiplier
       assign turn = count;
       assign begun = turn != {TURN_BITS{1'b0}};
       assign ends = turn == LAST[TURN_BITS-1:0];
-      assign part_in = in_data[turn*LANES*8 +: LANES*8];
+      assign part_in = in_data[turn*LANES*`ELEMENT_BITS +: LANES*`ELEMENT_BITS];
       assign scaled_narrow = {part_out, earlier};
       always @(posedge clock) begin
         if (reset)
@@ -88,7 +88,7 @@ module baco_load_scale #(
         else if (step)
           count <= count + {{(TURN_BITS-1){1'b0}}, 1'b1};
         if (valid_narrow)
-          earlier <= scaled_narrow[DIM*8-1:LANES*8];
+          earlier <= scaled_narrow[DIM*`ELEMENT_BITS-1:LANES*`ELEMENT_BITS];
       end
     end
     if (WIDE != 0) begin : wide
@@ -110,14 +110,14 @@ module baco_load_scale #(
             earlier <= scaled_wide[DIM*32-1:LANES*32];
       end
       wire _unused_valid = &{1'b0, valid_narrow, valid_wide};
-      assign scaled[DIM*8-1:0] = leaving_wide ? scaled_wide[DIM*8-1:0] : scaled_narrow;
-      assign scaled[DIM*32-1:DIM*8] = scaled_wide[DIM*32-1:DIM*8];
+      assign scaled[DIM*`ELEMENT_BITS-1:0] = leaving_wide ? scaled_wide[DIM*`ELEMENT_BITS-1:0] : scaled_narrow;
+      assign scaled[DIM*32-1:DIM*`ELEMENT_BITS] = scaled_wide[DIM*32-1:DIM*`ELEMENT_BITS];
       assign out_data = queue_valid ? queue_item[DIM*32-1:0] : in_data;
     end else begin : narrow_only
       wire _unused_valid = &{1'b0, valid_narrow};
       assign scaled = scaled_narrow;
-      assign out_data[DIM*8-1:0] = queue_valid ? queue_item[DIM*8-1:0] : in_data[DIM*8-1:0];
-      assign out_data[DIM*32-1:DIM*8] = in_data[DIM*32-1:DIM*8];
+      assign out_data[DIM*`ELEMENT_BITS-1:0] = queue_valid ? queue_item[DIM*`ELEMENT_BITS-1:0] : in_data[DIM*`ELEMENT_BITS-1:0];
+      assign out_data[DIM*32-1:DIM*`ELEMENT_BITS] = in_data[DIM*32-1:DIM*`ELEMENT_BITS];
     end
   endgenerate
 

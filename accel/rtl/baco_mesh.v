@@ -78,7 +78,7 @@ module baco_mesh #(
 `ifdef BACO_FP8
       `WIDEN as_sum (.code(d), .number(north_p[i*32 +: 32]));
 `else
-      assign north_p[i*PSUM_BITS +: PSUM_BITS] = {{(PSUM_BITS-8){d[7]}}, d};
+      assign north_p[i*PSUM_BITS +: PSUM_BITS] = {{(PSUM_BITS-`ELEMENT_BITS){d[`ELEMENT_TOP]}}, d};
 `endif
     end
     for (i = 0; i < G; i = i + 1) begin : row

@@ -12,12 +12,12 @@ module baco_mesh_row #(
     input wire clock,
     input wire advance,                           // a wave, or what follows one, is inside
     input wire os,                                // output-stationary, a cycle before it counts
-    input wire [TILE_ROWS*8-1:0] west_a,          // one multiplicand a row
+    input wire [TILE_ROWS*`ELEMENT_BITS-1:0] west_a,          // one multiplicand a row
     input wire [TILE_ROWS-1:0] west_flip,         // swap the row's active and shadow registers
     input wire [TILE_ROWS-1:0] west_x,            // exchange the row's shadow registers
-    input wire [DIM*8-1:0] north_b,               // weights (or, output-stationary, multipliers), one a column
+    input wire [DIM*`ELEMENT_BITS-1:0] north_b,               // weights (or, output-stationary, multipliers), one a column
     input wire [DIM*PSUM_BITS-1:0] north_p,       // partial sums, one a column
-    output reg [DIM*8-1:0] south_b,               // north_b a cycle later
+    output reg [DIM*`ELEMENT_BITS-1:0] south_b,               // north_b a cycle later
     output reg [DIM*PSUM_BITS-1:0] south_p        // partial sums of the next row, a cycle later
 );
 
@@ -26,7 +26,7 @@ module baco_mesh_row #(
 `ifdef BACO_OS
   localparam REG_BITS = PSUM_BITS;
 `else
-  localparam REG_BITS = 8;
+  localparam REG_BITS = `ELEMENT_BITS;
 `endif
 `ifdef SYNTHESIS
 `ifdef WORD_LEVEL
@@ -40,7 +40,7 @@ module baco_mesh_row #(
 
   // verilator lint_off BLKSEQ
   // verilator lint_off UNOPTFLAT
-  (* mem2reg *) reg signed [7:0] a [0:T*G-1];     // of row r at the input of tile column t: r*G + t (0: from the west)
+  (* mem2reg *) reg signed [`ELEMENT_TOP:0] a [0:T*G-1];     // of row r at the input of tile column t: r*G + t (0: from the west)
   (* mem2reg *) reg [G-1:0] flip [0:T-1];
   (* mem2reg *) reg [G-1:0] x [0:T-1];
   (* mem2reg *) reg signed [REG_BITS-1:0] active [0:T*DIM-1];
@@ -48,15 +48,15 @@ module baco_mesh_row #(
 
   // A signed product. For gates (ROWS) it is written as rows of partial products of which those with one sign bit are
   // inverted (Baugh and Wooley): synthesis makes rows as wide as the sum of `*` between signed numbers, a third more area.
-  function [15:0] product;
-    input [7:0] m;
-    input [7:0] n;
+  function [`PRODUCT_TOP:0] product;
+    input [`ELEMENT_TOP:0] m;
+    input [`ELEMENT_TOP:0] n;
     integer k;
     if (ROWS != 0) begin
-      product = 16'h8100;
-      for (k = 0; k < 7; k = k + 1)
-        product = product + ({8'd0, ~(m[7] & n[k]), m[6:0] & {7{n[k]}}} << k);
-      product = product + {1'b0, m[7] & n[7], ~(m[6:0] & {7{n[7]}}), 7'd0};
+      product = `PRODUCT_SIGNS;
+      for (k = 0; k < `ELEMENT_TOP; k = k + 1)
+        product = product + ({`ELEMENT_BITS'd0, ~(m[`ELEMENT_TOP] & n[k]), m[`ELEMENT_NEXT:0] & {`ELEMENT_TOP{n[k]}}} << k);
+      product = product + {1'b0, m[`ELEMENT_TOP] & n[`ELEMENT_TOP], ~(m[`ELEMENT_NEXT:0] & {`ELEMENT_TOP{n[`ELEMENT_TOP]}}), `ELEMENT_TOP'd0};
     end else
       product = $signed(m) * $signed(n);
   endfunction
@@ -75,18 +75,18 @@ module baco_mesh_row #(
   // what no cycle leaves to the next one
   integer r, j;
   reg signed [REG_BITS-1:0] swap;
-  (* mem2reg *) reg signed [7:0] b [0:DIM-1];
+  (* mem2reg *) reg signed [`ELEMENT_TOP:0] b [0:DIM-1];
   (* mem2reg *) reg signed [PSUM_BITS-1:0] p [0:DIM-1];  // partial sums between the rows of a tile
-  (* mem2reg *) reg signed [7:0] by [0:DIM-1];           // what each element multiplies by
+  (* mem2reg *) reg signed [`ELEMENT_TOP:0] by [0:DIM-1];           // what each element multiplies by
   (* mem2reg *) reg signed [PSUM_BITS-1:0] sum [0:DIM-1];
   always @(posedge clock) begin
     if (advance || SKIP == 0) begin
       for (j = 0; j < DIM; j = j + 1) begin
-        b[j] = north_b[j*8 +: 8];
+        b[j] = north_b[j*`ELEMENT_BITS +: `ELEMENT_BITS];
         p[j] = north_p[j*PSUM_BITS +: PSUM_BITS];
       end
       for (r = 0; r < T; r = r + 1) begin
-        a[r*G] = west_a[r*8 +: 8];
+        a[r*G] = west_a[r*`ELEMENT_BITS +: `ELEMENT_BITS];
         flip[r][0] = west_flip[r];
         x[r][0] = west_x[r];
         // verilator unroll_disable
@@ -99,7 +99,7 @@ module baco_mesh_row #(
 `ifdef BACO_WS
         // verilator unroll_disable
         for (j = 0; j < DIM; j = j + 1) begin
-          by[j] = active[r*DIM+j][7:0];
+          by[j] = active[r*DIM+j][`ELEMENT_TOP:0];
           sum[j] = p[j];
         end
 `endif

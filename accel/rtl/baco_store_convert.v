@@ -220,11 +220,11 @@ module baco_store_convert #(
           for (i = 0; i < LANES; i = i + 1) begin
             element = row[i*32 +: 32];
             if (src_relu && element[31])
-              short_data[i*8 +: 8] <= 8'd0;
-            else if (element[31:7] != {25{element[31]}})
-              short_data[i*8 +: 8] <= {element[31], {7{!element[31]}}};
+              short_data[i*`ELEMENT_BITS +: `ELEMENT_BITS] <= `ELEMENT_BITS'd0;
+            else if (element[31:`ELEMENT_TOP] != {`ELEMENT_BEYOND{element[31]}})
+              short_data[i*`ELEMENT_BITS +: `ELEMENT_BITS] <= {element[31], {`ELEMENT_TOP{!element[31]}}};
             else
-              short_data[i*8 +: 8] <= element[7:0];
+              short_data[i*`ELEMENT_BITS +: `ELEMENT_BITS] <= element[`ELEMENT_TOP:0];
           end
 `endif
 `endif
@@ -353,7 +353,7 @@ module baco_store_convert #(
 `else
   assign scaling = scale_now || tag_1_valid || tag_2_valid;
 
-  baco_scale #(.LANES(LANES), .IN_BITS(32), .OUT_BITS(8)) u_scale (
+  baco_scale #(.LANES(LANES), .IN_BITS(32), .OUT_BITS(`ELEMENT_BITS)) u_scale (
       .clock(clock),
       .in_valid(scale_now),
 `ifdef BACO_NORMALIZATIONS

@@ -188,7 +188,7 @@ void Activity::compute(bool preloaded, uint64_t rs1, uint64_t rs2) {
   const bool x = real(moved) && (ws || starts);
   const bool b = real(other) && (!ws || starts);
   const bool keeps = !result_.at.garbage && result_.rows > 0 && result_.cols > 0;
-  const bool zeros = config_.input_format == 0 && ws && (preloaded ? !x : zero_weights_);
+  const bool zeros = !config_.floats() && ws && (preloaded ? !x : zero_weights_);
   const bool reads_a = real(a) && !zeros;
   zero_weights_ = zeros;
 

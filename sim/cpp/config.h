@@ -16,7 +16,7 @@ struct Config {
   int accumulator_rows = 1024;         // rows of dim int32 elements
   int accumulator_banks = 2;
   int partial_sum_bits = 32;
-  int input_format = 0;                // of elements: 0 integers, 1 fp8-e4m3, 2 fp8-e5m2, 3 bf16, all with float32 sums
+  int input_format = 0;                // of elements: 0 int8; 1 fp8-e4m3, 2 fp8-e5m2, 3 bf16, all with float32 sums; 4 int16
   int dma_bits = 128;
   int dma_max_bytes = 64;
   int dma_requests = 16;
@@ -29,7 +29,8 @@ struct Config {
   bool write_to_scratchpad = true, row_functions = false, requantization = false, packed_weights = false;
   bool block_weights = false;
 
-  int element_bytes() const { return input_format == 3 ? 2 : 1; }  // in the scratchpad
+  int element_bytes() const { return input_format >= 3 ? 2 : 1; }  // in the scratchpad
+  bool floats() const { return input_format >= 1 && input_format <= 3; }
 
   // Throws std::runtime_error for an unreadable file, an unknown name or a bad value, and for units of a system.
   static Config read(const std::string& path);

@@ -383,7 +383,7 @@ std::string run(const std::vector<Config>& configs, const Options& options, cons
   Memory functional(base, bytes), rtl(base, bytes);
   if (settings.data)
     for (Memory* memory : {&functional, &rtl})
-      fill_memory(memory->at(base, used, "streams"), used, settings.data, configs[0].input_format != 0);
+      fill_memory(memory->at(base, used, "streams"), used, settings.data, configs[0].floats());
   std::vector<Outcome> expected;
   bool raced = false;
   for (size_t unit = 0; unit < units; ++unit) {

@@ -31,7 +31,7 @@ FunctionalDevice::FunctionalDevice(const Config& config, Memory& memory)
       dim_(config.dim),
       row_bits_(local_row_bits(config)),
       element_bytes_(static_cast<size_t>(config.element_bytes())),
-      floats_(config.input_format),
+      floats_(config.floats() ? config.input_format : 0),
       block_elements_(floats_),
       legality_(config) {
   if (dim_ < 2 || dim_ > 128) throw std::runtime_error("the functional model needs a dim of 2 to 128");

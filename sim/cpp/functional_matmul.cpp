@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "functional.h"
+#include "integer_elements.h"
 #include "numerics.h"
 
 namespace baco {
@@ -24,8 +25,9 @@ void multiply(int n, int rows, int depth, const int16_t* __restrict a, const int
     for (int k = 0; k < depth; ++k) {
       int32_t x = a[i * width + k];
       const int16_t* line = b + k * width;
-      // An int8 product fits 16 bits; 128 * 2**14 sums never come near 32.
-      for (int j = 0; j < width; ++j) row[j] += x * line[j];
+      // A product of elements of 16 bits fits 32; sums of such wrap.
+      for (int j = 0; j < width; ++j)
+        row[j] = static_cast<int32_t>(static_cast<uint32_t>(row[j]) + static_cast<uint32_t>(x * line[j]));
     }
     std::memcpy(sums + i * width, row, sizeof(int32_t) * static_cast<size_t>(width));
   }
@@ -108,7 +110,7 @@ void FunctionalDevice::compute(bool preloaded, uint64_t rs1, uint64_t rs2) {
     }
     statistics_.macs += static_cast<uint64_t>(a_rows) * std::min(a_cols, weight_rows_) * weight_cols_;
     if (c_.at.garbage) return;
-    if (config_.input_format != 0) {
+    if (config_.floats()) {
       multiply_floats();
       return write_result(result_.data());
     }
@@ -165,18 +167,16 @@ void FunctionalDevice::write_result(const int32_t* result) {
   for (int i = 0; i < c_.rows; ++i) {
     size_t start = (c_.at.row + static_cast<size_t>(i) * ex_.stride_c) * static_cast<size_t>(dim_);
     const int32_t* row = result + i * dim_;
-    if (config_.input_format != 0 && !c_.at.accumulator) {
+    if (config_.floats() && !c_.at.accumulator) {
       for (int j = 0; j < c_.cols; ++j)
         put_code(scratchpad_.data(), start + static_cast<size_t>(j), floats_.narrow(float_from_bits(static_cast<uint32_t>(row[j])), relu));
-    } else if (config_.input_format != 0 && c_.at.accumulate) {
+    } else if (config_.floats() && c_.at.accumulate) {
       for (int j = 0; j < c_.cols; ++j) {
         int32_t& sum = accumulator_[start + static_cast<size_t>(j)];
         sum = static_cast<int32_t>(FloatElements::add(static_cast<uint32_t>(sum), static_cast<uint32_t>(row[j])));
       }
     } else if (!c_.at.accumulator) {
-      for (int j = 0; j < c_.cols; ++j)
-        scratchpad_[start + static_cast<size_t>(j)] =
-            static_cast<uint8_t>(saturate8(relu && row[j] < 0 ? 0 : row[j]));
+      narrow_integers(element_bytes_, row, c_.cols, relu ? 0 : INT32_MIN, nullptr, &scratchpad_[start * element_bytes_]);
     } else if (c_.at.accumulate) {
       for (int j = 0; j < c_.cols; ++j) {
         int32_t& sum = accumulator_[start + static_cast<size_t>(j)];

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "functional.h"
+#include "integer_elements.h"
 #include "numerics.h"
 
 namespace baco {
@@ -91,11 +92,9 @@ std::vector<uint8_t> FunctionalDevice::decoded(BlockElement element, const uint8
 
 void FunctionalDevice::load_scratchpad_row(const LoadState& s, const uint8_t* source, uint32_t row, int cols,
                                            int repeats, bool scaled) {
-  uint8_t product[128];
+  uint8_t product[256];
   if (scaled && config_.mvin_scale && s.scale != kFloatOne) {
-    float scale = float_from_bits(s.scale);
-    for (int c = 0; c < cols; ++c)
-      product[c] = static_cast<uint8_t>(scale_to_int8(static_cast<int8_t>(source[c]), scale));
+    scale_integers(element_bytes_, source, cols, float_from_bits(s.scale), product);
     source = product;
   }
   // Copy p lies p rows lower; those that would leave the row's half of the scratchpad are dropped.
@@ -110,15 +109,15 @@ void FunctionalDevice::load_accumulator_row(const LoadState& s, const uint8_t* s
                                             bool accumulate, bool scaled) {
   int32_t values[128];
   if (s.shrink) {
-    scaled = scaled && config_.mvin_scale && s.scale != kFloatOne;
-    float scale = float_from_bits(s.scale);
-    for (int c = 0; c < cols; ++c) {
-      if (config_.input_format != 0) {
+    uint8_t product[256];
+    if (config_.floats()) {
+      for (int c = 0; c < cols; ++c)
         values[c] = static_cast<int32_t>(FloatElements::sum_bits(floats_.widen(code_at(source, static_cast<size_t>(c)))));
-        continue;
-      }
-      int8_t value = static_cast<int8_t>(source[c]);
-      values[c] = scaled ? scale_to_int8(value, scale) : value;
+    } else if (scaled && config_.mvin_scale && s.scale != kFloatOne) {
+      scale_integers(element_bytes_, source, cols, float_from_bits(s.scale), product);
+      widen_integers(element_bytes_, product, cols, values);
+    } else {
+      widen_integers(element_bytes_, source, cols, values);
     }
   } else {
     std::memcpy(values, source, static_cast<size_t>(cols) * 4);
@@ -134,7 +133,7 @@ void FunctionalDevice::load_accumulator_row(const LoadState& s, const uint8_t* s
   }
   for (int c = 0; c < cols; ++c) {
     const uint32_t sum = static_cast<uint32_t>(target[c]), more = static_cast<uint32_t>(values[c]);
-    target[c] = static_cast<int32_t>(config_.input_format != 0 ? FloatElements::add(sum, more) : sum + more);
+    target[c] = static_cast<int32_t>(config_.floats() ? FloatElements::add(sum, more) : sum + more);
   }
 }
 
@@ -149,7 +148,7 @@ void FunctionalDevice::narrow_row(bool from_accumulator, uint32_t row, int colum
     for (int c = 0; c < cols; ++c) out[c] = normaliser_.result(source[c], st_.activation, st_.scale);
     return;
   }
-  if (config_.input_format != 0) {
+  if (config_.floats()) {
     const bool relu = config_.activations && st_.activation == Activation::kRelu;
     const int power = config_.accumulator_scale ? static_cast<int>(st_.scale >> 23 & 255) - 127 : 0;
     for (int c = 0; c < cols; ++c)
@@ -163,11 +162,10 @@ void FunctionalDevice::narrow_row(bool from_accumulator, uint32_t row, int colum
       const int32_t steps = scale_to_limits(std::max(source[c], floor), float_from_bits(scale), 256);
       out[c] = static_cast<int8_t>(std::min(std::max(steps + output_.zero, output_.low), output_.high));
     }
-  } else if (config_.accumulator_scale && st_.scale != kFloatOne) {
-    float scale = float_from_bits(st_.scale);
-    for (int c = 0; c < cols; ++c) out[c] = scale_to_int8(std::max(source[c], floor), scale);
   } else {
-    for (int c = 0; c < cols; ++c) out[c] = saturate8(std::max(source[c], floor));
+    const float scale = float_from_bits(st_.scale);
+    const bool scaled = config_.accumulator_scale && st_.scale != kFloatOne;
+    narrow_integers(element_bytes_, source, cols, floor, scaled ? &scale : nullptr, out);
   }
 }
 
@@ -230,7 +228,8 @@ bool FunctionalDevice::mvout(uint64_t rs1, uint64_t rs2) {
 bool FunctionalDevice::mvout_pooled(uint64_t address, const LocalAddress& from, int cols) {
   // The number by which an element is larger than others.
   const auto order = [this](const int8_t* row, int c) -> int {
-    return config_.input_format == 0 ? row[c] : floats_.ordered(code_at(row, static_cast<size_t>(c)));
+    if (config_.floats()) return floats_.ordered(code_at(row, static_cast<size_t>(c)));
+    return element_bytes_ == 2 ? element_at<int16_t>(row, c) : row[c];
   };
   const size_t bytes = static_cast<size_t>(cols) * element_bytes_;
   for (int pr = 0; pr < st_.porows; ++pr) {

@@ -16,8 +16,6 @@ inline float float_from_bits(uint32_t word) {
   return value;
 }
 
-inline int8_t saturate8(int32_t x) { return static_cast<int8_t>(x > 127 ? 127 : x < -128 ? -128 : x); }
-
 // x times scale in float32, to the nearest integer (ties to even), limited to -limit..limit - 1; NaN becomes limit - 1.
 inline int32_t scale_to_limits(int32_t x, float scale, int limit) {
   float product = static_cast<float>(x) * scale;

@@ -186,7 +186,7 @@ bool TimedExecute::operate(const TimedCommand& compute) {
   const bool d_built = config_.preload_d || (config_.ws && config_.os);
   const bool fresh = compute.command.funct == kComputePreloaded;
   const bool op_x = some(x) && (!os_ || d_built);
-  const bool zeros = config_.input_format == 0 && !os_ && (fresh ? !op_x : zero_weights_);
+  const bool zeros = !config_.floats() && !os_ && (fresh ? !op_x : zero_weights_);
   Product product;
   product.flip = fresh && !zeros;
   product.entry = compute.entry;

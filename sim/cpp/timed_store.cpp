@@ -125,7 +125,7 @@ void TimedStore::tick(uint64_t cycle) {
 }
 
 bool TimedStore::cut(uint64_t cycle) {
-  const bool is_short = !config_.accumulator_scale || config_.input_format != 0 || !cutting_.accumulator || cutting_.full;
+  const bool is_short = !config_.accumulator_scale || config_.floats() || !cutting_.accumulator || cutting_.full;
   const bool flows = credits_ > 1 && !scaling(cycle) && (!source_ || is_short);
   room_next_ = late_ ? flows && late_item_.bytes <= lane_bytes_ : !source_;
   if (!source_) return true;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from baco.accel.number_formats import array_float
+from baco.accel.input_format import element_bits
 from baco.common.errors import InfeasibleError, InputError
 from baco.sim.build import functional_simulator
 from baco.sim.engines.native import load_program, run_simulator
@@ -42,8 +42,8 @@ def check_functional(job: Job) -> None:
     for unit in job.units:
         if unit.accelerator is None:
             continue
-        form = array_float(unit.accelerator.input_format)
-        for name, wanted in (("input_bits", 8 if form is None else form.bits), ("accumulator_bits", 32)):
+        form = unit.accelerator.input_format
+        for name, wanted in (("input_bits", element_bits(form)), ("accumulator_bits", 32)):
             if (value := getattr(unit.accelerator, name)) != wanted:
                 raise InfeasibleError(
                     f"the functional model computes with {name} = {wanted} only, not {value}"

@@ -38,7 +38,12 @@ class GemminiConfig:
     @property
     def element_bytes(self) -> int:
         """Of an element of the scratchpad."""
-        return 2 if self.input_format == 3 else 1
+        return 2 if self.input_format >= 3 else 1
+
+    @property
+    def element_bits(self) -> int:
+        """Of an element of the scratchpad."""
+        return 8 * self.element_bytes
 
     def lines(self) -> str:
         """The text that sim/cpp/config.cpp reads."""

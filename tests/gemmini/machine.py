@@ -103,6 +103,11 @@ def wrapped(x: np.ndarray, width: int) -> np.ndarray:
     return (x + half) % (2 * half) - half
 
 
+def saturated(x: np.ndarray, width: int) -> np.ndarray:
+    """The nearest in `width` bits."""
+    return np.clip(x, -(1 << (width - 1)), (1 << (width - 1)) - 1)
+
+
 def scaled(x: np.ndarray, scale_bits: int | np.ndarray, width: int) -> np.ndarray:
     """Integers times a float32 scale (or one each), rounded to even, saturated to `width` bits; NaN is the maximum (10)."""
     low, high = -(1 << (width - 1)), (1 << (width - 1)) - 1
@@ -282,7 +287,11 @@ class NumpyGemmini(LoopMacros):
 
     def scaled_load(self, values: np.ndarray, state: LoadState, wide: bool) -> np.ndarray:
         on = self.config.mvin_scale_acc if wide else self.config.mvin_scale
-        return scaled(values, state.scale, 32 if wide else 8) if on and state.scale != ONE else values
+        return (
+            scaled(values, state.scale, 32 if wide else self.config.element_bits)
+            if on and state.scale != ONE
+            else values
+        )
 
     def mvin(self, state: LoadState, address: int, rs2: int) -> None:
         to, rows, cols = self.place(bits(rs2, 31, 0)), bits(rs2, 63, 48), bits(rs2, 47, 32)
@@ -332,7 +341,7 @@ class NumpyGemmini(LoopMacros):
         return wrapped(before + values, 32)
 
     def narrowed(self, values: np.ndarray, col: np.ndarray) -> np.ndarray:
-        """int32 accumulator values of these columns as an int8 store sends them."""
+        """int32 accumulator values of these columns as a store of elements sends them."""
         if self.st.activation >= 2:
             factor = np.array([self.st.scale], np.uint32).view(np.float32)[0]
             return self.normaliser.results(values, self.st.activation, factor)
@@ -343,7 +352,8 @@ class NumpyGemmini(LoopMacros):
             moved = scaled(values, own, 9) + self.output.zero
             return np.minimum(np.maximum(moved, self.output.low), self.output.high)
         scale = self.st.scale if self.config.accumulator_scale else ONE
-        return np.clip(values, -128, 127) if scale == ONE else scaled(values, scale, 8)
+        bits = self.config.element_bits
+        return saturated(values, bits) if scale == ONE else scaled(values, scale, bits)
 
     def largest(self, values: np.ndarray) -> np.ndarray:
         """Of every window, the third and fourth dimension."""
@@ -470,7 +480,7 @@ class NumpyGemmini(LoopMacros):
 
     def limited(self, result: np.ndarray) -> np.ndarray:
         """Results of the array as elements."""
-        result = np.clip(result, -128, 127)
+        result = saturated(result, self.config.element_bits)
         return np.maximum(result, 0) if self.ex.relu else result
 
     def compute(self, preloaded: bool, rs1: int, rs2: int) -> None:

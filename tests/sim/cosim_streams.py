@@ -100,7 +100,7 @@ def numpy_model(accelerator: Accelerator, stream: Stream) -> NumpyGemmini:
     known = {one.name for one in fields(GemminiConfig)}
     values = {name: getattr(accelerator, name) for name in known if hasattr(accelerator, name)}
     values["input_format"] = INPUT_FORMATS.index(accelerator.input_format)
-    floats = accelerator.input_format != "integer"
+    floats = accelerator.floating
     config = GemminiConfig(**values, **{name: flag for name, flag in flags.items() if name in known})
     kind = FloatGemmini if floats else NumpyGemmini
     model = kind(config, memory_contents(int(stream.settings["data"]), floats=floats), BASE)

@@ -11,7 +11,7 @@ from baco.common.errors import InfeasibleError, InputError
 from baco.sim.cosim.run import in_place_stream, random_stream
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job, MainMemory, Recording, Simulation
-from tests.machines import BLOCKS, FEW_FLOATS, FLOATS, SCARCE, SMALL, WHOLE_PLAIN
+from tests.machines import BLOCKS, FEW_FLOATS, FLOATS, SCARCE, SMALL, WHOLE_PLAIN, WIDE_INTS
 from tests.sim.accel_programs import PROGRAMS, build_program
 from tests.sim.harness_helpers import command
 
@@ -37,7 +37,9 @@ def both(folder: Path, machine: Accelerator, **job: object) -> tuple[Simulation,
 
 
 @pytest.mark.parametrize(
-    "machine", [SMALL, SCARCE, WHOLE_PLAIN, FLOATS, FEW_FLOATS, BLOCKS], ids=lambda machine: machine.name
+    "machine",
+    [SMALL, SCARCE, WHOLE_PLAIN, FLOATS, FEW_FLOATS, BLOCKS, WIDE_INTS],
+    ids=lambda machine: machine.name,
 )
 def test_random_streams(machine: Accelerator, tmp_path: Path) -> None:
     """Explicit commands of all kinds in both dataflows, LOOP_WS and LOOP_CONV_WS, on fast and slow memories."""
