@@ -25,7 +25,7 @@ from baco.accel.area import configured_area_mm2, configured_blocks_mm2
 from baco.accel.dataflows import DATAFLOWS, Dataflow, DataflowSetting, offered
 from baco.accel.energy import EnergyLaw, EnergyTable
 from baco.accel.input_format import InputFormat, format_problem, of_format, with_bits
-from baco.accel.number_formats import FORMATS, FloatFormat, array_float
+from baco.accel.number_formats import array_float
 from baco.accel.parameters import ParameterRow, Reader
 from baco.accel.switched_energy import SwitchedEnergy
 from baco.accel.technology import PUBLISHED, known_figures, technology
@@ -559,12 +559,10 @@ class Accelerator(BaseModel, metaclass=_Checked):
         if figures is not None:
             times = technology(self.technology).float_macs.get(self.input_format, 1.0)
             return SwitchedEnergy(figures, self.energy, self, times=times)
-        form = FORMATS.get(self.input_format)
-        return (
-            self.energy.of_elements(form.fraction_bits, form.bits)
-            if isinstance(form, FloatFormat)
-            else self.energy
-        )
+        if self.input_format == "integer":
+            return self.energy
+        form = array_float(self.input_format)
+        return self.energy.of_elements(None if form is None else form.fraction_bits, self.input_bits)
 
     def static_pj_of(self, cycles: Any, dim: Any, accumulator_kib: Any, scratchpad_kib: Any) -> Any:
         """Static energy in pJ of accelerators that differ from this one in their sizes only, over some cycles: leakage

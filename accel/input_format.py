@@ -12,9 +12,8 @@ from baco.accel.technology import PUBLISHED, technology
 InputFormat = Literal["integer", ArrayFloat, "int16"]
 #: In the order of their numbers in C++.
 INPUT_FORMATS: tuple[InputFormat, ...] = get_args(InputFormat)
-#: What arrays of others than int8 are built with, beside elements of their format's bits; of floating point, and of int16.
+#: What arrays of others than int8 are built with, beside elements of their format's bits.
 _NEEDED = {"accumulator_bits": 32, "partial_sum_bits": 32, "timing": "baco"}
-_NEEDED_WIDE = {"timing": "baco"}
 #: Features that work on int8, and on integers.
 _BYTE_FEATURES = ("normalizations", "row_functions", "requantization", "packed_weights")
 _INTEGER_FEATURES = (*_BYTE_FEATURES, "mvin_scale", "mvin_scale_acc")
@@ -63,7 +62,7 @@ def format_problem(accelerator: Any) -> str | None:
         return f"features.{_BLOCKS} needs input_format {_BLOCKS_BECOME} (not {form})"
     if form == "integer":
         return None
-    needed = {"input_bits": element_bits(form)} | (_NEEDED if floats else _NEEDED_WIDE)
+    needed = {"input_bits": element_bits(form)} | _NEEDED
     own = {name: getattr(accelerator, name) for name in needed}
     wrong = [f"{name} {needed[name]} (not {value})" for name, value in own.items() if value != needed[name]]
     if floats and any(DATAFLOWS[name].sums_stay for name in accelerator.dataflows):

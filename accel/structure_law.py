@@ -199,7 +199,35 @@ def _of_features(c: Configuration, dim: Any, lanes: Any, piece: Any) -> dict[str
             }
     for name in ("training_convs", "depthwise_convs", "first_layer", "max_pool"):
         terms[f"loop_conv {name}"] = float(on.loop_conv and getattr(on, name))
-    return terms
+    return terms | _of_wide_integers(c, dim, lanes)
+
+
+def _of_wide_integers(c: Configuration, dim: Any, lanes: Any) -> dict[str, Any]:
+    """Terms of what integers of 16 bits change: rows of elements are wider everywhere, and fewer are a beat; `lanes` as in `terms`."""
+    built, on = float(c.input_format == "int16"), c.features
+    cut = _least(_least(dim, c.scale_lanes), c.dma_bits / 16)
+    stays = built * float(all(not DATAFLOWS[name].sums_stay for name in offered(c.dataflow)))
+    return {
+        "int16": built,
+        "int16 dim": built * dim,
+        "int16 dim^2": built * dim * dim,
+        "int16 dim tiles": built * dim * dim / c.tile_rows,
+        "int16 WS only": stays,
+        "int16 WS only dim^2": stays * dim * dim,
+        "int16 scratchpad banks dim": built * c.scratchpad_banks * dim,
+        "int16 lanes": built * cut,
+        "int16 fewer lanes": built * (lanes - cut),
+        "int16 accumulator_scale": built * on.accumulator_scale,
+        "int16 accumulator_scale lanes": built * on.accumulator_scale * cut,
+        "int16 accumulator_scale fewer lanes": built * on.accumulator_scale * (lanes - cut),
+        "int16 mvin_scale": built * (on.mvin_scale or on.mvin_scale_acc),
+        "int16 mvin_scale dim": built * (on.mvin_scale or on.mvin_scale_acc) * _least(dim, c.scale_lanes),
+        "int16 max_pool dim": built * on.max_pool * dim,
+        "int16 max_pool lanes": built * on.max_pool * cut,
+        "int16 first_layer dim": built * on.first_layer * dim,
+        "int16 write_to_scratchpad dim": built * on.write_to_scratchpad * dim,
+        "int16 loops": built * (float(on.loop_ws) + float(on.loop_conv)),
+    }
 
 
 def _least(a: Any, b: Any) -> Any:

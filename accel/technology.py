@@ -151,7 +151,7 @@ class Technology(BaseModel):
         configuration; numbers, arrays or tensors that broadcast. Only of a measured technology."""
         assert self.memories is not None
         found = {"logic": priced_mm2(configuration, dim, self._prices)}
-        if self.float_um2 and configuration.input_format != "integer":
+        if self.float_um2 and array_float(configuration.input_format):
             found["logic"] = found["logic"] + 1e-6 * self.float_um2 * dim * dim
         for name, kib, banks, bits in (
             ("accumulator", accumulator_kib, configuration.accumulator_banks, 32),

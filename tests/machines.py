@@ -111,7 +111,7 @@ WIDE_INTS = Accelerator(
     features=Features(mvin_scale_acc=True),
 )  # fmt: skip
 FEW_INTS = SCARCE.replace(
-    name="few-ints", input_format="int16", dma_bits=64, partial_sum_bits=24,
+    name="few-ints", input_format="int16", dma_bits=64,
     features=Features(training_convs=False, first_layer=False, mvin_scale=False, accumulator_scale=False),
 )  # fmt: skip
 

@@ -24,8 +24,8 @@ import numpy.typing as npt
 import yaml
 
 from baco.accel.config import Accelerator, Features
-from baco.accel.input_format import InputFormat
-from baco.accel.number_formats import FLOATS, FORMATS
+from baco.accel.input_format import InputFormat, element_bits
+from baco.accel.number_formats import FLOATS
 from baco.accel.structure_law import QUANTITIES, StructureLaw, terms
 from baco.accel.verilog.generate import rtl_problems, verilog
 from baco.accel.verilog.structure import ModuleStructure, Structure, structure
@@ -88,35 +88,19 @@ ADDITIONS = {
         (*_HELD_OUT, (8, 64, False)),
     ),
 }
-#: Formats of elements, fitted likewise: side, width of the bus, banks of the accumulator, whether stores scale, and, of formats of
-#: more than 8 bits, rows of a tile and banks of the scratchpad.
-FORMAT_POINTS: tuple[tuple[int, ...], ...] = (
-    (2, 128, 2, True),
-    (4, 128, 2, False),
-    (4, 32, 4, False),
-    (8, 32, 1, True),
-    (8, 128, 2, False),
-    (4, 128, 1, True),
-    (2, 32, 2, False),
-    (8, 64, 2, True),
-    (8, 32, 2, False),
-)
-WIDE_POINTS = (
-    (4, 128, 2, True, 2, 4),
-    (8, 128, 2, True, 4, 2),
-    (4, 64, 2, True, 4, 8),
-    (8, 64, 1, False, 2, 1),
-)
+#: Formats of elements, fitted likewise: in floating point side, width of the bus, banks of the accumulator, whether stores scale, and, of
+#: formats of more than 8 bits, rows of a tile and banks of the scratchpad; of int16 what differs from the default.
+FORMAT_POINTS: dict[str, dict[str, list[Any]]] = _DATA["format_points"]
+WIDE_INTEGERS: InputFormat = "int16"
+FORMS: tuple[InputFormat, ...] = (*FLOATS, WIDE_INTEGERS)
 FORMAT_TERMS = {
     form: tuple(
         name
         for name in terms(Accelerator(dim=2, scratchpad_kib=1, accumulator_kib=1), 2)
         if name.split(" ")[0] == form
     )
-    for form in FLOATS
+    for form in FORMS
 }
-FORMATS_HELD_OUT: tuple[tuple[int, ...], ...] = ((16, 128, 2, True), (16, 32, 1, False), (4, 64, 4, True))
-WIDE_HELD_OUT = ((8, 128, 2, False, 2, 8),)
 #: Few scaling lanes, fitted to what they differ by from an accelerator without a limit, beside what the law says of lanes: side, width of
 #: the bus, lanes, whether loads to the accumulator are scaled.
 LANE_POINTS = (
@@ -185,7 +169,7 @@ def _shifter_bits(one: ModuleStructure) -> int:
 
 def _accelerator(dim: int, **changes: Any) -> Accelerator:
     features = {name: changes.pop(name) for name in list(changes) if name in Features.model_fields}
-    wide = FORMATS[form].bits // 8 if (form := changes.get("input_format", "integer")) in FLOATS else 1
+    wide = element_bits(changes.get("input_format", "integer")) // 8
     return Accelerator(
         dim=dim,
         scratchpad_kib=max(1, wide * dim * ROWS // 1024),
@@ -246,27 +230,26 @@ def additions(feature: str, points: Iterable[tuple[int, int, bool]]) -> list[Acc
     ]
 
 
-def formats(form: InputFormat, points: Iterable[tuple[int, ...]]) -> list[Accelerator]:
-    """Accelerators of integers and of a format, in turn."""
+def formats(form: InputFormat, points: Iterable[Any]) -> list[Accelerator]:
+    """Accelerators of int8 and of a format, in turn; points as in `FORMAT_POINTS`."""
     kinds: tuple[InputFormat, ...] = ("integer", form)
-    found = []
-    for dim, bits, banks, scaled, *rest in points:
-        tile_rows, scratchpad_banks = rest or (1, 4)
-        found += [
-            _accelerator(
-                dim,
-                dma_bits=bits,
-                accumulator_banks=banks,
-                dataflow="WS",
-                mvin_scale=False,
-                accumulator_scale=bool(scaled),
-                input_format=kind,
-                tile_rows=tile_rows,
-                scratchpad_banks=scratchpad_banks,
-            )
-            for kind in kinds
-        ]
-    return found
+    changes = (point if form == WIDE_INTEGERS else _float_changes(*point) for point in points)
+    return [_accelerator(**one, input_format=kind) for one in changes for kind in kinds]
+
+
+def _float_changes(
+    dim: int, bits: int, banks: int, scaled: bool, tile_rows: int = 1, scratchpad_banks: int = 4
+) -> dict[str, Any]:
+    return {
+        "dim": dim,
+        "dma_bits": bits,
+        "accumulator_banks": banks,
+        "dataflow": "WS",
+        "mvin_scale": False,
+        "accumulator_scale": scaled,
+        "tile_rows": tile_rows,
+        "scratchpad_banks": scratchpad_banks,
+    }
 
 
 def shared_lanes(points: Iterable[tuple[int, int, int, bool]]) -> list[Accelerator]:
@@ -440,10 +423,13 @@ def _fit_additions(record: dict[str, Any], features: Iterable[str], jobs: int) -
         elif feature == SHARED:
             parts.append((feature, SHARED_TERMS, shared_lanes(LANE_POINTS), shared_lanes(LANES_HELD_OUT)))
         else:
-            form = next(known for known in FLOATS if known == feature)
-            wide = FORMATS[form].bits > 8
-            seen = formats(form, FORMAT_POINTS + (WIDE_POINTS if wide else ()))
-            unseen = formats(form, FORMATS_HELD_OUT + (WIDE_HELD_OUT if wide else ()))
+            form = next(known for known in FORMS if known == feature)
+            wide = form != WIDE_INTEGERS and element_bits(form) > 8
+            kinds = ["floats", *(["wide floats"] if wide else [])] if form in FLOATS else [form]
+            seen, unseen = (
+                formats(form, [point for kind in kinds for point in FORMAT_POINTS[kind][which]])
+                for which in ("seen", "held out")
+            )
             parts.append((feature, FORMAT_TERMS[form], seen, unseen))
     counts, _ = _count_all([one for _, _, seen, unseen in parts for one in seen + unseen], jobs)
     for feature, names, seen, unseen in parts:
@@ -472,14 +458,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--additions",
         nargs="*",
-        choices=[*ADDITIONS, *FLOATS, SHARED],
+        choices=[*ADDITIONS, *FORMS, SHARED],
         help="some (without names: all) of what is fitted by itself only; the rest is kept",
     )
     options = parser.parse_args(arguments)
     try:
         only = options.additions is not None
         record = json.loads(options.out.read_text("utf-8")) if only else _fit_all(options.jobs)
-        _fit_additions(record, options.additions or [*ADDITIONS, *FLOATS, SHARED], options.jobs)
+        _fit_additions(record, options.additions or [*ADDITIONS, *FORMS, SHARED], options.jobs)
         atomic_write(options.out, json.dumps(record, indent=2) + "\n")
     except BacoError as error:
         print(f"error: {error}", file=sys.stderr)

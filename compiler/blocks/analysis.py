@@ -32,6 +32,7 @@ from baco.compiler.blocks.reading import (
 )
 from baco.compiler.ir.known import known
 from baco.compiler.ir.location import location_of
+from baco.compiler.styles.explicit.plan import exact_products
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Analysis:
         self._carried: dict[SSAValue, bool] = {}
         self._array = gemmini(accelerator.dim)
         features = accelerator.features
-        usable = exact_depth(accelerator) >= accelerator.dim and features.read_full_width
+        usable = exact_products(accelerator) >= accelerator.dim and features.read_full_width
         for op in function.walk():
             if isinstance(op, MatmulOp) and usable:
                 check_format(op, accelerator)
@@ -293,11 +294,6 @@ def _least(size: Size) -> int:
 def _runs(loop: scf.ForOp) -> bool:
     """At least once."""
     return bounds_of(loop.ub)[0] > bounds_of(loop.lb)[1]
-
-
-def exact_depth(accelerator: Accelerator) -> int:
-    """Products of int8 that fit a partial sum of the array, whatever their values."""
-    return int((2 ** (accelerator.partial_sum_bits - 1) - 1) // 2**14)
 
 
 def enclosing_loops(op: Operation) -> Iterator[scf.ForOp]:

@@ -18,7 +18,7 @@ from xdsl.ir import Operation
 from baco.accel.config import Accelerator
 from baco.accel.isa import float32_bits
 from baco.common.errors import InfeasibleError, InputError
-from baco.compiler.blocks.analysis import enclosing_loops, exact_depth
+from baco.compiler.blocks.analysis import enclosing_loops
 from baco.compiler.blocks.masks import causal_from, mask_elements
 from baco.compiler.blocks.reading import factor_of
 from baco.compiler.blocks.rounds import Integers, Rounds
@@ -40,6 +40,7 @@ from baco.compiler.ir.emit import Emitter, Number
 from baco.compiler.ir.location import location_of
 from baco.compiler.layers.layer import Layout
 from baco.compiler.row_functions import exponentials, numerator_parts, softmax_numerator
+from baco.compiler.styles.explicit.plan import exact_products
 from baco.compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
 from baco.compiler.styles.fused.chain_code import emit_chain
 from baco.compiler.styles.fused.predict import choose_chain
@@ -93,7 +94,7 @@ def attention_to_instgem(function: func.FuncOp, accelerator: Accelerator) -> fun
 
 def attention_schedule(attention: TiledAttention, accelerator: Accelerator) -> ChainSchedule:
     """How it is carried out, in strips of whole blocks. Raises InfeasibleError where none fits."""
-    if exact_depth(accelerator) < accelerator.dim:
+    if exact_products(accelerator) < accelerator.dim:
         raise InfeasibleError(f"partial sums of {accelerator.name} are too narrow for its array")
     return choose_chain(attention.chain, accelerator, blocks=attention.rows)
 

@@ -21,7 +21,7 @@ from xdsl.ir import BlockArgument, Operation
 from baco.accel.config import Accelerator
 from baco.accel.input_format import InputFormat
 from baco.common.errors import InfeasibleError, InputError
-from baco.compiler.blocks.analysis import enclosing_loops, exact_depth
+from baco.compiler.blocks.analysis import enclosing_loops
 from baco.compiler.blocks.elementwise import floating
 from baco.compiler.blocks.reading import Addend
 from baco.compiler.blocks.rounds import Rounds
@@ -41,6 +41,7 @@ from baco.compiler.ir.emit import Emitter, Number
 from baco.compiler.layers.layer import Layer
 from baco.compiler.layers.operands import Operands
 from baco.compiler.schedules.schedule import Schedule
+from baco.compiler.styles.explicit.plan import exact_products
 
 #: Bytes that parts of a workspace are aligned to.
 _ALIGN = 64
@@ -90,7 +91,7 @@ def product_schedule(product: TiledProduct, accelerator: Accelerator) -> Schedul
     if layer.real and depth < layer.problem.C and depth % accelerator.dim:
         raise InfeasibleError(f"sums of {depth} products are no whole blocks of {accelerator.dim}")
     # macros sum over the array's whole side
-    style: AllowedStyles = "auto" if exact_depth(accelerator) >= accelerator.dim else "explicit"
+    style: AllowedStyles = "auto" if exact_products(accelerator) >= accelerator.dim else "explicit"
     return choose(layer, accelerator, style=style, blocks=product.blocks)
 
 

@@ -33,7 +33,7 @@ def check_layer_memory(layer: Layer) -> None:
         "input": layer.input_extent * layer.element_bytes,
         "weights": layer.weight_bytes,
         "bias": 4 * layer.problem.groups * layer.problem.K if layer.bias else 0,
-        "residual": layer.residual_extent if layer.residual_scale is not None else 0,
+        "residual": layer.residual_extent * layer.element_bytes if layer.residual_scale is not None else 0,
         "output": results * layer.output_extent,
     }
     check_memory("the layer", tensors, hint="make it smaller: fewer images, pixels, channels or groups")

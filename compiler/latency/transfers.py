@@ -70,5 +70,10 @@ def transfers(t: BatchTiling, c: Commands, again: Tensor) -> Transfers:
     sums_in = read(sum_rows, sum_bytes, layer.output_pitch * 4, out_aligned * 4)
     bias_bytes = c.bias_loads * c.result_columns * 4
     bias = read(c.bias_loads, bias_bytes, bias_bytes * 0 + 4096, tile_aligned * 4)
-    residual = read(residual_rows, residual_rows * c.result_columns, layer.output_pitch, out_aligned)
+    residual = read(
+        residual_rows,
+        residual_rows * c.result_columns * element,
+        layer.output_pitch * element,
+        out_aligned * element,
+    )
     return Transfers(weights, inputs, results, sums_out, sums_in, bias, residual)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from baco.accel.input_format import InputFormat
+from baco.accel.input_format import InputFormat, element_bits
 from baco.accel.number_formats import array_float
 from baco.common.errors import InputError
 from baco.common.shown import Shown
@@ -61,7 +61,7 @@ class Pooling:
 class Layer(Shown):
     """What one layer computes, exactly, and where its tensors lie.
 
-    With x the int8 input, w the int8 weights, zero outside the image:
+    With x the int8 input, w the int8 weights, zero outside the image (int8 stands for int16 where `elements` are these):
 
         acc[n, q, p, k] = bias[k] + sum over s, r, c of
             x[n, q*stride_h + s*dilation_h - pad_top, p*stride_w + r*dilation_w - pad_left, c] * w[s, r, c, k]
@@ -90,7 +90,7 @@ class Layer(Shown):
         input, weight, output: layouts; None for dense ones (NHWC, HWIO, groups in the channels; for products of
             several groups, whole matrices one after the other).
         weights_transposed: w is stored as K rows of C elements.
-        weight_bits: of an integer weight in main memory, 8, or 4: from -8 to 7, two a byte, the first in the low bits (`packed_nibbles`);
+        weight_bits: of an int8 weight in main memory, 8, or 4: from -8 to 7, two a byte, the first in the low bits (`packed_nibbles`);
             pitch and distance of groups are even. The buffer then is of bytes.
         elements: `Accelerator.input_format` that it is for. Where it is floating point, elements are codes, and sums, the bias among them,
             bits of float32, which are added up, scaled by powers of two and rounded as `baco.compiler.layers.float_sums.FloatSums` has it
@@ -183,6 +183,8 @@ class Layer(Shown):
             raise InputError("a layout's pitch is less than the elements of a row")
         if self.real and (self.residual_scale is not None or self.weight_bits != 8):
             raise InputError(f"a layer of {self.elements} has no residual, and weights of 8 bits")
+        if self.elements != "integer" and self.weight_bits != 8:
+            raise InputError(f"a layer of {self.elements} has no weights of {self.weight_bits} bits")
         if self.weight_bits not in (4, 8):
             raise InputError(f"weights have 4 or 8 bits, not {self.weight_bits}")
         if self.weight_bits == 4 and (self.weight.pitch % 2 or (p.groups > 1 and self.weight.group % 2)):
@@ -193,13 +195,12 @@ class Layer(Shown):
     @property
     def real(self) -> bool:
         """Whether elements are floating point."""
-        return self.elements != "integer"
+        return array_float(self.elements) is not None
 
     @property
     def element_bytes(self) -> int:
         """Bytes of an element of input, weights and results that are no sums."""
-        form = array_float(self.elements)
-        return 1 if form is None else form.bits // 8
+        return element_bits(self.elements) // 8
 
     @property
     def size(self) -> tuple[int, int]:

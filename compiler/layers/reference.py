@@ -21,6 +21,8 @@ def draw_tensors(layer: Layer, seed: int = 0) -> dict[str, Array]:
     problem = layer.problem
     if layer.real:
         return _float_tensors(layer, random)
+    if layer.elements != "integer":
+        return _wide_tensors(layer, random)
     tensors: dict[str, Array] = {
         "input": random.integers(-128, 128, layer.input_extent, dtype=np.int8),
         "weight": random.integers(*_RANGES[layer.weight_bits], layer.weight_extent, dtype=np.int8),
@@ -29,6 +31,23 @@ def draw_tensors(layer: Layer, seed: int = 0) -> dict[str, Array]:
         tensors["bias"] = random.integers(-(1 << 12), 1 << 12, problem.groups * problem.K, dtype=np.int32)
     if layer.residual_scale is not None:
         tensors["residual"] = random.integers(-128, 128, layer.residual_extent, dtype=np.int8)
+    return tensors
+
+
+def _wide_tensors(layer: Layer, random: np.random.Generator) -> dict[str, Array]:
+    """Integers of 16 bits; every other weight has 8, so that the sums of some channels wrap and the results of others do not saturate."""
+    most = 1 << 15
+    weight = random.integers(-most, most, layer.weight_extent, dtype=np.int16)
+    weight[::2] >>= 8
+    tensors: dict[str, Array] = {
+        "input": random.integers(-most, most, layer.input_extent, dtype=np.int16),
+        "weight": weight,
+    }
+    if layer.bias:
+        problem = layer.problem
+        tensors["bias"] = random.integers(-(1 << 20), 1 << 20, problem.groups * problem.K, dtype=np.int32)
+    if layer.residual_scale is not None:
+        tensors["residual"] = random.integers(-most, most, layer.residual_extent, dtype=np.int16)
     return tensors
 
 
@@ -46,20 +65,21 @@ def _float_tensors(layer: Layer, random: np.random.Generator) -> dict[str, Array
     return tensors
 
 
-def requantise(values: Array, scale: float) -> Array:
-    """int8 of integers times a float32 scale (instruction set, section 10).
+def requantise(values: Array, scale: float, bits: int = 8) -> Array:
+    """Integers of 8 or 16 bits of integers times a float32 scale (instruction set, section 10).
 
     To float32, product in float32, to the nearest integer, ties to even each time; saturated.
     """
     product: Array = np.asarray(values).astype(np.float32)
     product *= np.float32(scale)
     np.rint(product, out=product)
-    np.clip(product, -128, 127, out=product)
-    return product.astype(np.int8)
+    most = 1 << (bits - 1)
+    np.clip(product, -most, most - 1, out=product)
+    return product.astype(f"int{bits}")
 
 
 def layer_result(layer: Layer, tensors: Mapping[str, Array], rows: int | None = None) -> Array:
-    """The flat output tensor, int8, or int32 without a scale (of floating point: codes, or bits of float32); elements that the
+    """The flat output tensor, int8 (int16), or int32 without a scale (of floating point: codes, or bits of float32); elements that the
     layer does not write are 0. `rows`: of the array, which floating point is added up by and which must be given for it."""
     p = layer.problem
     out: Array = np.zeros(layer.output_extent, f"int{layer.output_bits}")
@@ -76,7 +96,9 @@ def layer_result(layer: Layer, tensors: Mapping[str, Array], rows: int | None = 
             sums = sums + bias
         if layer.residual_scale is not None:
             residual = _matrix(tensors["residual"], layer.output, group, layer.pixels_out, p.K)
-            sums = sums + requantise(residual, layer.residual_scale).reshape(sums.shape)
+            sums = sums + requantise(residual, layer.residual_scale, 8 * layer.element_bytes).reshape(
+                sums.shape
+            )
         sums = sums.astype(np.int64).astype(np.int32)  # accumulators wrap
         stored[:] = _on_the_way_out(layer, sums).reshape(stored.shape)
     return out
@@ -94,13 +116,13 @@ def _matrix(flat: Array, layout: Layout, group: int, rows: int, elements: int) -
 def _sums(layer: Layer, tensors: Mapping[str, Array], group: int) -> Array:
     """Exact sums of products [N, Q, P, K] of one group: int64.
 
-    Products of int8 numbers stay far below 2^53 in any sum that memory holds, so float64 is exact and fast.
+    Sums over channels of products of 16 bits stay below 2^53 for 8 million of them, so float64 is exact and fast.
     """
     p = layer.problem
-    sums = np.zeros((p.N, p.Q, p.P, p.K))
+    sums = np.zeros((p.N, p.Q, p.P, p.K), np.int64)
     for pixels, weight in _factors(layer, tensors, group):
-        sums += pixels.astype(np.float64) @ weight.astype(np.float64)
-    return sums.astype(np.int64)
+        sums += (pixels.astype(np.float64) @ weight.astype(np.float64)).astype(np.int64)
+    return sums
 
 
 def _float_results(
@@ -150,7 +172,7 @@ def _factors(layer: Layer, tensors: Mapping[str, Array], group: int) -> Iterator
 def _on_the_way_out(layer: Layer, sums: Array) -> Array:
     if layer.scale is None:
         return sums
-    scaled = requantise(np.maximum(sums, 0) if layer.relu else sums, layer.scale)
+    scaled = requantise(np.maximum(sums, 0) if layer.relu else sums, layer.scale, layer.output_bits)
     return scaled if layer.pooling is None else _pooled(scaled, layer.pooling)
 
 

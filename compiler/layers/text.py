@@ -40,7 +40,7 @@ def layer_text(layer: Layer) -> str:
         words += ["pool", f"{pool.size},{pool.stride},{pool.padding},{pool.rows},{pool.columns}"]
     words += ["transposed"] * layer.weights_transposed
     words += ["int4"] * (layer.weight_bits == 4)
-    words += [layer.elements] if layer.real else []
+    words += [layer.elements] if layer.elements != "integer" else []
     for name in _LAYOUTS:
         layout: Layout = getattr(layer, name)
         if layout != getattr(plain, name):

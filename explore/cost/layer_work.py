@@ -84,7 +84,7 @@ class LayerWork:
         if layer.pooling is not None:
             stored = float(p.groups * p.N * p.K) * layer.pooling.rows * layer.pooling.columns
             computed = float(p.N * math.prod(pooled_from(layer)))
-        extra = 0.0 if layer.residual_scale is None else outputs
+        extra = 0.0 if layer.residual_scale is None else outputs * layer.element_bytes
         if layer.bias and layer.pooling is None:
             extra += 4.0 * p.groups * p.K * math.ceil(pixels / side)
         return cls(

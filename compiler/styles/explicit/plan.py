@@ -18,8 +18,6 @@ from baco.workloads.problem import DIMS
 
 #: Loop over the groups of a layer, outside all others.
 GROUP = "G"
-#: Largest product of two 8-bit numbers.
-_PRODUCT = 128 * 128
 
 
 @dataclass(frozen=True)
@@ -151,7 +149,9 @@ def make_plan(
                 f"the mapping uses {used} {name} of the array, {used - dim} more than there are"
             )
     if not accelerator.common_elements:
-        raise InfeasibleError("programs are compiled for 8-bit inputs and 32-bit accumulation only")
+        raise InfeasibleError(
+            "programs are compiled for 8-bit and 16-bit inputs and 32-bit accumulation only"
+        )
     block, tile = mapping.tile(2), mapping.tile(1)
     tile["K"] *= mapping.columns
     problem = layer.problem
@@ -173,7 +173,8 @@ def make_plan(
     exact = exact_products(accelerator)
     if exact < 1:
         raise InfeasibleError(
-            f"partial sums of {accelerator.partial_sum_bits} bits cannot hold one product of 8-bit numbers"
+            f"partial sums of {accelerator.partial_sum_bits} bits cannot hold one product of"
+            f" {accelerator.input_bits}-bit numbers"
         )
     depth = min(dim, exact)
     inside = sorted(RESULT, key=lambda name: -tiles_rank[name])
@@ -201,5 +202,8 @@ def make_plan(
 
 
 def exact_products(accelerator: Accelerator) -> int:
-    """Products of 8-bit numbers whose sum never leaves the array's partial sums."""
-    return ((1 << (accelerator.partial_sum_bits - 1)) - 1) // _PRODUCT
+    """Products of elements that the array's partial sums add up as accumulators would, whatever their values: as many as never leave
+    the bits of a partial sum; any where these are as many as an accumulator's, which wraps alike."""
+    most = (1 << (accelerator.partial_sum_bits - 1)) - 1
+    largest = 1 << 2 * (accelerator.input_bits - 1)
+    return most if accelerator.partial_sum_bits == accelerator.accumulator_bits else most // largest

@@ -155,9 +155,8 @@ class Results:
         elif kind == "residual":
             assert layer.residual_scale is not None
             scale = float32_bits(layer.residual_scale)
-            self._e.command(
-                "config_ld", state=2, stride=layer.output.pitch, block_stride=dim, shrink=1, scale=scale
-            )
+            stride = layer.output.pitch * layer.element_bytes
+            self._e.command("config_ld", state=2, stride=stride, block_stride=dim, shrink=1, scale=scale)
         else:
             self._e.command("config_ld", state=2, stride=self._sums[1] * _INT32, block_stride=dim)
 
@@ -173,7 +172,8 @@ class Results:
                 column = e.add(e.mul(place.group, layer.problem.K), k)
                 address = e.add(self._operands.bias, e.mul(column, _INT32))
             elif kind == "residual":
-                address = e.add(self._operands.residual, self._element(place, pixel, k))
+                offset = e.mul(self._element(place, pixel, k), layer.element_bytes)
+                address = e.add(self._operands.residual, offset)
             else:
                 address = self._sum_address(place, pixel, k)
             local = e.local(row, accumulator=True, accumulate=accumulate)

@@ -187,7 +187,7 @@ class LoopWs:
         layer = self.layer
         if layer.residual_scale is not None:
             self.e.command("config_ld", state=2, block_stride=self.dim, shrink=1,
-                           stride=layer.output.pitch, scale=float32_bits(layer.residual_scale))  # fmt: skip
+                           stride=layer.output.pitch * layer.element_bytes, scale=float32_bits(layer.residual_scale))  # fmt: skip
         else:
             self.e.command("config_ld", state=2, block_stride=self.dim, stride=0)
 
@@ -253,7 +253,7 @@ class LoopWs:
         if layer.bias:
             d = e.add(operands.bias, e.mul(e.add(e.mul(at["g"], layer.problem.K), column), 4))
         elif layer.residual_scale is not None:
-            d, d_stride = e.add(operands.residual, place), layer.output.pitch
+            d, d_stride = e.add(operands.residual, e.mul(place, element)), layer.output.pitch
         added = d != 0 if isinstance(d, int) else True
         c_stride: Number = layer.output.pitch
         full_c: Number = int(layer.scale is None)

@@ -125,7 +125,7 @@ def _addends(
         bias_bytes,
     )
     shape = layer.pixels, layer.channels
-    residual = tiles_loaded(a, machine, *shape, tile.columns, layer.output_pitch)
+    residual = tiles_loaded(a, machine, *shape, tile.columns, layer.output_pitch, layer.element_size)
     once = layer.pixels * 0.0 + 1.0
     residual = loaded(a, machine, residual, once, *shape, layer.output_pitch, tile.columns)
     both: Moved = bias + residual.scaled(machine) * layer.residual

@@ -124,7 +124,9 @@ def _order(tile: ProductTile) -> str:
 def _totals(machine: MachineRates, layer: MacroLayer, tile: ProductTile) -> _Whole:
     once, twice = (operands_loaded(NUMPY, machine, layer, tile, n, n) for n in (1.0, 2.0))
     again = [max(float(two.port - one.port), float(one.rows)) for one, two in zip(once, twice, strict=True)]
-    residual = tiles_loaded(NUMPY, machine, layer.pixels, layer.channels, tile.columns, layer.output_pitch)
+    residual = tiles_loaded(
+        NUMPY, machine, layer.pixels, layer.channels, tile.columns, layer.output_pitch, layer.element_size
+    )
     residual = loaded(
         NUMPY, machine, residual, 1.0, layer.pixels, layer.channels, layer.output_pitch, tile.columns
     )

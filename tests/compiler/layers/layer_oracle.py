@@ -19,10 +19,11 @@ def integers(kind: type) -> np.dtype:
     return np.dtype(f"int{8 * np.dtype(kind).itemsize}")
 
 
-def requantised(acc: np.ndarray, scale: float) -> np.ndarray:
-    """int32 to int8: float32 product rounded to nearest even, saturated."""
+def requantised(acc: np.ndarray, scale: float, kind: np.dtype) -> np.ndarray:
+    """int32 to int8 or int16: float32 product rounded to nearest even, saturated."""
     product = acc.astype(np.float32) * np.float32(scale)
-    return np.clip(np.rint(product.astype(np.float64)), -128, 127).astype(np.int8)
+    limits = np.iinfo(kind)
+    return np.clip(np.rint(product.astype(np.float64)), limits.min, limits.max).astype(kind)
 
 
 def draw_tensors(layer: Layer, random: np.random.Generator) -> dict[str, np.ndarray]:
@@ -37,15 +38,19 @@ def draw_tensors(layer: Layer, random: np.random.Generator) -> dict[str, np.ndar
         }
         bias = spread(random, problem.groups * problem.K).astype(np.float32).view(np.int32)
         return codes | ({"bias": bias} if layer.bias else {})
-    most = 8 if layer.weight_bits == 4 else 128
+    kind = np.dtype(np.int16 if layer.elements == "int16" else np.int8)
+    limit = np.iinfo(kind).max + 1
+    most = 8 if layer.weight_bits == 4 else limit
     tensors = {
-        "input": random.integers(-128, 128, layer.input_extent, dtype=np.int8),
-        "weight": random.integers(-most, most, layer.weight_extent, dtype=np.int8),
+        "input": random.integers(-limit, limit, layer.input_extent, dtype=kind),
+        "weight": random.integers(-most, most, layer.weight_extent, dtype=kind),
     }
+    if layer.elements == "int16":  # sums of all sizes, some of which leave 32 bits
+        tensors["weight"] >>= random.integers(0, 16, layer.weight_extent, dtype=kind)
     if layer.bias:
         tensors["bias"] = random.integers(-5000, 5000, problem.groups * problem.K, dtype=np.int32)
     if layer.residual_scale is not None:
-        tensors["residual"] = random.integers(-128, 128, layer.residual_extent, dtype=np.int8)
+        tensors["residual"] = random.integers(-limit, limit, layer.residual_extent, dtype=kind)
     return tensors
 
 
@@ -94,7 +99,7 @@ def run_layer(layer: Layer, tensors: dict[str, np.ndarray], fill: int = 0, side:
     numbers are added up."""
     p = layer.problem
     height, width = layer.size
-    narrow = integers(KINDS[layer.elements]) if layer.real else np.int8
+    narrow = integers(KINDS.get(layer.elements, np.int16 if layer.elements == "int16" else np.int8))
     out = np.full(layer.output_extent, fill, np.int32 if layer.scale is None else narrow)
     for group in range(p.groups):
         x = _rows(tensors["input"], layer.pixels_in, layer.input, group, p.C).reshape(p.N, height, width, p.C)
@@ -128,14 +133,15 @@ def run_layer(layer: Layer, tensors: dict[str, np.ndarray], fill: int = 0, side:
                             block = block + left[..., c : c + 1] * right[c]
                         acc = acc + block
                     continue
-                # int8 products summed in float64 are exact far beyond any depth used here
+                # products of integers summed in float64 are exact far beyond any depth used here
                 acc += (window @ w[s, r].astype(np.float64)).astype(np.int64)
         if layer.bias and not layer.real:
             acc += tensors["bias"][group * p.K : (group + 1) * p.K]
         if layer.residual_scale is not None:
             residual = _rows(tensors["residual"], layer.pixels_out, layer.output, group, p.K)
             scaled = residual.astype(np.float32) * np.float32(layer.residual_scale)
-            acc += np.clip(np.rint(scaled), -128, 127).astype(np.int64).reshape(acc.shape)
+            limits = np.iinfo(narrow)
+            acc += np.clip(np.rint(scaled), limits.min, limits.max).astype(np.int64).reshape(acc.shape)
         if layer.real:
             acc = acc.view(np.int32)
         else:
@@ -147,7 +153,7 @@ def run_layer(layer: Layer, tensors: dict[str, np.ndarray], fill: int = 0, side:
         if layer.real:
             result = float_codes(layer, acc.view(np.float32))
         else:
-            result = requantised(np.maximum(acc, 0) if layer.relu else acc, layer.scale)
+            result = requantised(np.maximum(acc, 0) if layer.relu else acc, layer.scale, narrow)
         pool = layer.pooling
         if pool is None:
             stored[:] = result.reshape(-1, p.K)

@@ -38,6 +38,9 @@ WIDE = ROOMY.replace(name="wide", input_format="bf16", scratchpad_kib=8)
 
 def real(r: random.Random, layer: Layer, machine: Accelerator) -> Layer:
     """The layer in the machine's numbers."""
+    if not machine.floating:
+        scale = None if layer.scale is None else r.choice((1.0, 2.0**-16, 3e-7, -0.01))
+        return replace(layer, scale=scale, elements=machine.input_format)
     scale = None if layer.scale is None else 2.0 ** r.randint(-6, 4)
     return replace(layer, residual_scale=None, scale=scale, elements=machine.input_format)
 
@@ -60,7 +63,9 @@ def cases(r: random.Random, machine: Accelerator, count: int) -> list[Case]:
             elif kind == 1:
                 schedule = draw_conv_schedule(r, layer, machine)
             elif kind == 2:
-                schedule = ExplicitSchedule(draw_mapping(r, layer.problem, machine.dim, "WS"))
+                schedule = ExplicitSchedule(
+                    draw_mapping(r, layer.problem, machine.dim, r.choice(machine.dataflows))
+                )
             else:
                 packed = r.randint(2, machine.dim)
                 inner = packed_layer(layer, packed)
