@@ -20,6 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from baco.accel.number_formats import FORMATS
 from baco.common.errors import BacoError, InputError
+from baco.compiler.layers.wide_sums import WideSums
 from baco.compiler.network.accuracy import AccuracyJudge, format_accuracy
 from baco.compiler.network.quantise import names_outside, quantise
 from baco.compiler.network.quantiser import OBSERVERS, Quantiser
@@ -158,6 +159,7 @@ def _integer_forms() -> Iterator[tuple[str, Quantiser]]:
         "int4 weights, scales of channels, errors compensated",
         Quantiser(weight_format="int4", weight_scales="channel", weight_rounding="compensated"),
     )
+    yield "int16", Quantiser(floats=WideSums())
 
 
 #: Formats of weights and activations alike.
@@ -182,7 +184,7 @@ def digits_table(model: Path, data: Path) -> str:
         if len(rows) == 2:
             assert found.floats is not None
             rows.append(f"| floating point | 32 | {100 * found.floats:.2f} | | |")
-        bits = FORMATS[quantiser.weight_format].bits
+        bits = FORMATS[quantiser.floats.form if quantiser.floats else quantiser.weight_format].bits
         rows.append(_row(name, bits, found.integers, found.agreeing, found.near.snr_db))
     for name in _FORMATS:
         stored = format_accuracy(network, name, samples)

@@ -30,6 +30,7 @@ OTHERS = (
 #: Functions of the others that may do what they like, and why.
 ALLOWED = {
     ("compiler/layers/reference.py", "_sums"): "whole numbers",
+    ("compiler/layers/wide_sums.py", "added"): "whole numbers",
     ("exploration/search/exact_factors.py", "_shares"): "whole numbers",
     ("compiler/mapping/factors.py", "divisors"): "whole numbers",
     ("exploration/cost/evaluate.py", "spearman"): "statistics for people",

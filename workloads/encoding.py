@@ -25,6 +25,11 @@ class Encoding:
     high: int
 
     @property
+    def bits(self) -> int:
+        """Of an element that is stored."""
+        return 8
+
+    @property
     def units(self) -> tuple[float, int]:
         """What a whole number stands for, whatever the limits: scale and zero point."""
         return self.scale, self.zero
@@ -61,6 +66,25 @@ class Encoding:
         """Real numbers, float32."""
         difference = np.asarray(whole, np.int64) - self.zero
         return np.asarray(difference.astype(np.float32) * np.float32(self.scale))
+
+
+@dataclass(frozen=True)
+class WideEncoding(Encoding):
+    """Whole numbers of at most 16 bits, which are stored as they are (int16); 0 is 0."""
+
+    @property
+    def bits(self) -> int:
+        """Of an element that is stored."""
+        return 16
+
+    @property
+    def stored(self) -> Encoding:
+        """The same."""
+        return self
+
+    def whole(self, numbers: np.ndarray) -> np.ndarray:
+        """The nearest, limited, int16."""
+        return super().whole(numbers).astype(np.int16)
 
 
 @dataclass(frozen=True)

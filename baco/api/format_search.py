@@ -95,7 +95,7 @@ def search_formats(
             continue
         outcomes.append(outcome)
         machine = outcome.best.accelerator
-        if choice.quantiser.floats and choice.quantiser.floats.rows != machine.dim:
+        if choice.quantiser.floats and choice.quantiser.floats.rows not in (0, machine.dim):
             choice = float_choice(network, data, quantiser, machine)  # sums depend on the side
         sizes = f"{machine.dim} x {machine.dim}, {machine.scratchpad_kib} KiB + {machine.accumulator_kib} KiB"
         points.append(FormatPoint(choice, outcome.best.objective, sizes))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -33,8 +33,14 @@ class FloatSums:
         rows: of the array: products of a block.
     """
 
+    #: Type of sums in memory.
+    sum_type: ClassVar[Literal["float32"]] = "float32"
+
     form: InputFormat
     rows: int
+
+    def __str__(self) -> str:
+        return f"{self.form} for arrays of {self.rows} rows"
 
     @property
     def _format(self) -> FloatFormat:
@@ -85,9 +91,7 @@ def _products(left: Array, right: Array, start: int, stop: int) -> Array:
 
 def float_sums(accelerator: Accelerator) -> FloatSums | None:
     """Of an accelerator; None where elements are integers."""
-    if accelerator.input_format == "integer":
-        return None
-    return FloatSums(accelerator.input_format, accelerator.dim)
+    return FloatSums(accelerator.input_format, accelerator.dim) if accelerator.floating else None
 
 
 def check_sum_order(loops: Iterable[tuple[str, int]], what: str) -> None:

@@ -23,7 +23,7 @@ from baco.compiler.ops.elements import Encoded
 from baco.compiler.ops.elementwise import Conversion, Map
 from baco.compiler.ops.operator import Dtype, IntegerOperator, IntegerTensor, Role
 from baco.compiler.ops.views import JoinedView, View, dense
-from baco.workloads.encoding import Encoding, FloatEncoding
+from baco.workloads.encoding import Encoding
 from baco.workloads.network import Network, Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter, Semantics
 from baco.workloads.views import Expand, Reshape, Slice, Step, Transpose, Unknown
@@ -164,7 +164,7 @@ class IntegerBuilder:
         zero = 0
         if encoding is not None:
             scale, zero = encoding.scale, encoding.zero
-        if isinstance(encoding, FloatEncoding) and encoding.bits == 16:
+        if encoding is not None and encoding.bits == 16:
             dtype = "int16"
         self.values[unique] = IntegerTensor(unique, tuple(shape), dtype, scale, role, zero, encoding)
         return dense(unique, shape)

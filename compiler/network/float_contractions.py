@@ -1,4 +1,4 @@
-"""Networks on arrays of floating point: which tensors are codes, and convolutions and products of codes.
+"""Networks on arrays of floating point or int16: which tensors are codes, and convolutions and products of codes.
 
 * A tensor that a convolution or product reads is stored in codes. Those of 8 bits are times a power of two of its own by which the largest
   magnitude that was seen is just below the format's; those of bfloat16, which reaches as far as sums, are the numbers themselves. So are
@@ -9,6 +9,8 @@
 * An addition whose result is stored in codes reads codes, too, where both operands are tensors of its shape: the array adds them
   (`baco.compiler.ops.elements.CodedSum`), of codes of 8 bits.
 * All else is float32, by the host core: the operators of `given_floats`, which round to codes where the result is to be some.
+* Of int16 codes are whole numbers, of any scale (`baco.compiler.network.wide_integers`), the bias is int32 and sums are, which the host
+  core makes real numbers where they are stored; ratios of scales are any float32. All else is as of bfloat16.
 """
 
 from __future__ import annotations
@@ -19,12 +21,12 @@ from collections.abc import Callable, Container, Mapping, Sequence
 import numpy as np
 
 from baco.accel.number_formats import FORMATS, FloatFormat
-from baco.compiler.layers.float_sums import FloatSums
+from baco.compiler.layers.wide_sums import ArraySums, WideSums
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, semantics_of
 from baco.compiler.network.calibrate import Ranges
 from baco.compiler.network.fusion import Epilogue, follow, rectifier
 from baco.compiler.network.given_floats import round_real
-from baco.compiler.network.real_values import real_function, real_pair
+from baco.compiler.network.real_values import real_function, real_name, real_pair
 from baco.compiler.network.tensor_operators import (
     ConvolutionGeometry,
     as_matrix,
@@ -38,11 +40,19 @@ from baco.compiler.network.tensor_operators import (
     order_for_reader,
     stored_image,
 )
-from baco.compiler.ops.elements import CodedSum
+from baco.compiler.network.wide_integers import (
+    MOST,
+    SUMS,
+    operand_limit,
+    reach,
+    weights_encoding,
+    wide_encoding,
+)
+from baco.compiler.ops.elements import CodedSum, ScaledIntegers
 from baco.compiler.ops.elementwise import Map
 from baco.compiler.ops.products import Convolution, MatMul
 from baco.compiler.ops.views import View
-from baco.workloads.encoding import Encoding, FloatEncoding
+from baco.workloads.encoding import Encoding, FloatEncoding, WideEncoding
 from baco.workloads.network import Network, Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter
 
@@ -53,7 +63,7 @@ _HANDS_ON = ("identity", "pad")
 
 
 def float_encodings(
-    network: Network, ranges: Ranges, floats: FloatSums, indices: Container[str] = ()
+    network: Network, ranges: Ranges, floats: ArraySums, indices: Container[str] = ()
 ) -> dict[str, Encoding]:
     """Encoding of every tensor that is stored in codes, by the name of its operator or input.
 
@@ -69,10 +79,15 @@ def float_encodings(
             if isinstance(x, Tensor):
                 readers.setdefault(x.name, []).append(op)
     outputs = {x.name for _, x in network.named_outputs}
+    limits: dict[str, int] = {}
     for op in network.operators:
-        for x in semantics_of(op).operands[_READS.get(semantics_of(op).function, slice(0))]:
-            if isinstance(x, Tensor) and x.name not in indices:
-                found[x.name] = _encoding(floats, ranges[x.name])
+        read = semantics_of(op).operands[_READS.get(semantics_of(op).function, slice(0))]
+        tensors = [x for x in read if isinstance(x, Tensor) and x.name not in indices]
+        # of a product of two activations both are bounded
+        limit = operand_limit(tensors[0].shape[-1]) if len(tensors) == 2 else MOST
+        for x in tensors:
+            limits[x.name] = min(limits.get(x.name, MOST), limit)
+            found[x.name] = _encoding(floats, ranges[x.name], limits[x.name])
         if semantics_of(op).function == "embedding":
             found[op.name] = _encoding(floats, ranges[op.name])
     for op in reversed(network.operators):
@@ -140,7 +155,10 @@ def addition(b: IntegerBuilder, op: Operator) -> None:
     b.emit(CodedSum(b.name(op.name), sources, final, left, right, table, *scales, e.relu, _floats(b).form))
 
 
-def _encoding(floats: FloatSums, largest: float) -> FloatEncoding:
+def _encoding(floats: ArraySums, largest: float, limit: int = MOST) -> FloatEncoding | WideEncoding:
+    """Of numbers up to `largest` in magnitude; of int16 whole numbers up to `limit`."""
+    if isinstance(floats, WideSums):
+        return wide_encoding(largest, limit)
     form = FORMATS[floats.form]
     assert isinstance(form, FloatFormat)
     power = math.ceil(math.log2(largest / form.largest)) if largest and not floats.wide else 0
@@ -154,8 +172,9 @@ def convolution(b: IntegerBuilder, op: Operator) -> None:
     kernel, shift = kernel_of(b, weight, bias, e)
     window = ConvolutionGeometry.of(op, padding)
     source = image_of(b, b.operand(x, op, as_given=True), op)
-    weights = _coded(b, f"{op.name}.weight", kernel)
-    offsets = _bias(b, op, shift * e.factor + e.shift, b.scale(source) * b.scale(weights), len(shift))
+    total = shift * e.factor + e.shift
+    weights = _weights(b, f"{op.name}.weight", kernel, kernel.reshape(-1, len(shift)), total, source)
+    offsets = _bias(b, op, total, b.scale(source) * b.scale(weights), len(shift))
 
     def emit(name: str, output: View, relu: bool, scale: float | None) -> None:
         b.emit(
@@ -191,15 +210,16 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
     columns = 1 if vector else right.shape[-1]
     total = columns_bias(b, op, bias, columns) * e.factor + e.shift
     flat = flattened(b, left, op) if trained and len(right.shape) <= 2 else None
-    a_view = matrix_of(b, _operand(b, left, op) if flat is None else flat.view, op, row=True)
+    a_view = matrix_of(b, _operand(b, left, right, op) if flat is None else flat.view, op, row=True)
     batch = a_view.shape[:-2]
     factor = 1.0
     if isinstance(right, Parameter):
         weight = b.parameters.scaled(right, e.factor * alpha)
         weight = weight.reshape(-1, 1) if vector else weight
-        b_view = _coded(b, f"{op.name}.weight", weight if flat is None else flat.reordered(weight))
+        weight = weight if flat is None else flat.reordered(weight)
+        b_view = _weights(b, f"{op.name}.weight", weight, weight, total, a_view)
     else:
-        b_view = matrix_of(b, _operand(b, right, op), op, row=False)
+        b_view = matrix_of(b, _operand(b, right, left, op), op, row=False)
         factor = float(np.prod(e.factor)) * alpha
     unit = b.scale(a_view) * b.scale(b_view)
     offsets = _bias(b, op, total / factor, unit, columns)
@@ -214,27 +234,54 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
     _results(b, op, e, order, unit, factor, emit)
 
 
-def _floats(b: IntegerBuilder) -> FloatSums:
+def _floats(b: IntegerBuilder) -> ArraySums:
     assert b.quantiser.floats is not None
     return b.quantiser.floats
 
 
-def _operand(b: IntegerBuilder, x: Operand, op: Operator) -> View:
+def _operand(b: IntegerBuilder, x: Operand, other: Operand, op: Operator) -> View:
+    """An operand of a product, a constant one by what it is multiplied by: a left one."""
     if isinstance(x, Parameter):
-        return _coded(b, x.name, b.parameters(x))
+        numbers = b.parameters(x)
+        read = b.operand(other, op, as_given=True) if isinstance(other, Tensor) else None
+        return _weights(b, x.name, numbers, np.swapaxes(np.atleast_2d(numbers), -1, -2), np.zeros(1), read)
     return b.operand(x, op, as_given=True)
 
 
-def _coded(b: IntegerBuilder, name: str, numbers: np.ndarray) -> View:
-    """A constant in codes, by a power of two of its own."""
-    encoding = _encoding(_floats(b), float(np.abs(numbers).max(initial=0.0)))
+def _weights(
+    b: IntegerBuilder,
+    name: str,
+    numbers: np.ndarray,
+    matrix: np.ndarray,
+    offsets: np.ndarray,
+    read: View | None,
+) -> View:
+    """A constant in codes, by a scale of its own.
+
+    Args:
+        matrix: the same [..., K, N], of which each column is summed up.
+        offsets: what is added to sums, real numbers.
+        read: what it is multiplied by; None for another constant.
+    """
+    largest = float(np.abs(numbers).max(initial=0.0))
+    encoding: Encoding = _encoding(_floats(b), largest)
+    if isinstance(encoding, WideEncoding):
+        other = WideEncoding(1.0, 0, -MOST, MOST) if read is None else b.encoding(read)
+        assert isinstance(other, WideEncoding)
+        sums = np.abs(matrix).astype(np.float64).sum(-2)
+        encoding = weights_encoding(largest, sums, offsets, matrix.shape[-2], reach(other), other.scale)
     return b.constant(name, encoding.whole(numbers), encoding=encoding)
 
 
 def _bias(b: IntegerBuilder, op: Operator, numbers: np.ndarray, unit: float, channels: int) -> View | None:
-    """float32 constant in units of the products."""
+    """Constant in units of the products, of the type of sums."""
     if not numbers.any():
         return None
+    if isinstance(_floats(b), WideSums):
+        whole = np.rint(np.broadcast_to(numbers / unit, (channels,)))
+        if np.abs(whole).max() >= SUMS // 2 and not isinstance(semantics_of(op).operands[1], Parameter):
+            raise b.error(op, "its bias is beyond the range of 32-bit sums")
+        return b.constant(f"{op.name}.bias", whole.astype(np.int32))
     line = np.broadcast_to(numbers / unit, (channels,)).astype(np.float32)
     if not np.isfinite(line).all():
         raise b.error(op, "its bias is beyond the range of 32-bit floating point")
@@ -258,6 +305,15 @@ def _followed(
     return _followed(b, op, axis, scalable=scalable, shiftable=shiftable)
 
 
+def _in_one_step(b: IntegerBuilder, e: Epilogue, ratio: float, final: Encoding) -> bool:
+    """Whether the array stores results of an encoding, of which sums are `ratio`, as they are to be."""
+    if not 2.0**-126 <= ratio <= 2.0**127 or (e.limit is not None and _floats(b).wide):
+        return False
+    if isinstance(final, WideEncoding):
+        return final.high == MOST  # it saturates there
+    return math.frexp(ratio)[0] == 0.5
+
+
 def _results(
     b: IntegerBuilder,
     op: Operator,
@@ -279,8 +335,7 @@ def _results(
     if e.last.name in b.encodings:
         final = b.tensor(e.last.name, shape, order)
         ratio = unit * factor / b.scale(final)
-        tables = e.limit is None or not _floats(b).wide
-        if ratio > 0 and math.frexp(ratio)[0] == 0.5 and 2.0**-126 <= ratio <= 2.0**127 and tables:
+        if _in_one_step(b, e, ratio, b.encoding(final)):
             raw = final
             if e.limit is not None:
                 stored = b.order_like(final)
@@ -296,9 +351,13 @@ def _results(
         del b.tensors[e.last.name]
     axes = order or tuple(range(len(shape)))
     inverse = sorted(range(len(axes)), key=lambda i: axes[i])
-    view = b.value(f"{op.name}.sums", [shape[a] for a in axes], 1.0, "float32").transposed(inverse)
+    extents = [shape[a] for a in axes]
+    view = b.value(f"{op.name}.sums", extents, 1.0, _floats(b).sum_type).transposed(inverse)
     emit(b.name(f"{op.name}.sums"), view, False, None)
-    if unit * factor != 1:
+    if isinstance(_floats(b), WideSums):
+        sums, view = view, b.value(f"{op.name}.real", extents, 1.0, "float32").transposed(inverse)
+        b.emit(ScaledIntegers(real_name(b, op), (op.name,), view, sums, unit * factor))
+    elif unit * factor != 1:
         view = real_pair(b, op, "mul", view, unit * factor)
     if e.relu:
         view = real_function(b, op, "clip", view, 0.0, math.inf if e.limit is None else e.limit)

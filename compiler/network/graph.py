@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from baco.accel.config import Accelerator
-from baco.compiler.layers.float_sums import float_sums
+from baco.compiler.layers.wide_sums import array_sums
 from baco.compiler.ops.operator import IntegerOperator, IntegerTensor
 from baco.compiler.ops.products import Convolution, MatMul
 from baco.compiler.ops.views import JoinedView, View
@@ -48,8 +48,8 @@ class QuantisedNetwork:
     whole: Mapping[str, Encoding] = field(default_factory=dict)
 
     def on(self, accelerator: Accelerator) -> QuantisedNetwork:
-        """The same on an array of another side, by which floating point is added up."""
-        wanted = float_sums(accelerator)
+        """The same on an array of another side, by which floating point is added up (int16 is not)."""
+        wanted = array_sums(accelerator)
         if wanted is None:
             return self
         operators = [

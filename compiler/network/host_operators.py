@@ -29,7 +29,7 @@ from baco.compiler.ops.products import SumOfRows
 from baco.compiler.ops.rows import Reduction, TermSum
 from baco.compiler.ops.views import JoinedView, View
 from baco.compiler.row_functions import PRODUCT_BITS
-from baco.workloads.encoding import FloatEncoding
+from baco.workloads.encoding import FloatEncoding, WideEncoding
 from baco.workloads.network import Operator, Tensor
 from baco.workloads.semantics import Parameter
 
@@ -438,7 +438,7 @@ def embedding(b: IntegerBuilder, op: Operator) -> None:
         return
     view = b.operand(indices, op, "int32")
     given = b.encodings.get(op.name)
-    if isinstance(given, FloatEncoding):
+    if isinstance(given, FloatEncoding | WideEncoding):
         lookup = b.constant(entries.name, given.whole(values), encoding=given)
     else:
         lookup = b.quantised(entries.name, values)

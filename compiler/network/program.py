@@ -12,8 +12,8 @@ import numpy as np
 from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.codegen.program import Program, build_program
-from baco.compiler.layers.float_sums import float_sums
 from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.wide_sums import array_sums
 from baco.compiler.network.checks import add_checks
 from baco.compiler.network.combinations import Combinations, chosen_combinations
 from baco.compiler.network.emission import ENTRY, emit_network, step_labels
@@ -199,13 +199,10 @@ def network_code(
 def _check_elements(network: QuantisedNetwork, accelerator: Accelerator) -> None:
     """Raise InfeasibleError for a network in other numbers than the accelerator's."""
     products = [op for op in network.operators if isinstance(op, Convolution | MatMul)]
-    wanted = float_sums(accelerator)
+    wanted = array_sums(accelerator)
     for op in products:
         if op.floats != wanted:
-            given, own = (
-                f"{one.form} for arrays of {one.rows} rows" if one else "integers"
-                for one in (op.floats, wanted)
-            )
+            given, own = (str(one or "integers") for one in (op.floats, wanted))
             raise InfeasibleError(f"the network is in {given}, and {accelerator.name} computes {own}")
 
 

@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError, InputError, did_you_mean
-from baco.compiler.layers.float_sums import FloatSums, float_sums
+from baco.compiler.layers.float_sums import FloatSums
+from baco.compiler.layers.wide_sums import ArraySums, WideSums, array_sums
 
 #: How scales are chosen: any float32, or powers of two only.
 Scales: TypeAlias = Literal["float", "power-of-two"]
@@ -49,8 +50,8 @@ class Quantiser:
         equalisation: whether channels of neighbouring layers are brought to like ranges first (`equalise.equalised`).
         int4_layers: operators, by name, whose weights are int4 where those of others are int8.
         weight_rounding: `nearest`, or `compensated`: weights still to be rounded take back what rounded ones add to sums of the samples.
-        floats: the array's elements and sums where these are floating point (`baco.compiler.network.float_contractions`): scales are powers
-            of two from largest magnitudes, and nothing else is chosen. None for integers.
+        floats: the array's elements and sums where these are not int8 (`baco.compiler.network.float_contractions`): scales are from largest
+            magnitudes, powers of two in floating point, and nothing else is chosen. None for int8.
 
     Raises InputError for a choice that there is not.
     """
@@ -64,7 +65,7 @@ class Quantiser:
     equalisation: bool = False
     int4_layers: tuple[str, ...] = ()
     weight_rounding: WeightRounding = "nearest"
-    floats: FloatSums | None = None
+    floats: ArraySums | None = None
 
     def __post_init__(self) -> None:
         choices: list[tuple[str, str, tuple[str, ...]]] = [
@@ -78,7 +79,8 @@ class Quantiser:
             if given not in known:
                 raise InputError(f"{says} '{given}'", hint=did_you_mean(given, known))
         if isinstance(self.floats, Mapping):
-            object.__setattr__(self, "floats", FloatSums(**self.floats))
+            kind = WideSums if self.floats["form"] == WideSums.form else FloatSums
+            object.__setattr__(self, "floats", kind(**self.floats))
         object.__setattr__(self, "int4_layers", tuple(self.int4_layers))  # JSON gives a list
         if self.calibration < 1:
             raise InputError(f"ranges are taken from at least one sample, not {self.calibration}")
@@ -91,13 +93,13 @@ class Quantiser:
         return plain
 
     def on(self, accelerator: Accelerator) -> Quantiser:
-        """The same for the elements of an accelerator. Raises InfeasibleError for choices of integers where it computes none."""
-        floats = float_sums(accelerator)
+        """The same for the elements of an accelerator. Raises InfeasibleError for choices of int8 where it computes no such."""
+        floats = array_sums(accelerator)
         chosen = [name for name in _OF_INTEGERS if getattr(self, name) != getattr(DEFAULT, name)]
         if floats and chosen:
             raise InfeasibleError(
                 f"{', '.join(chosen)} cannot be chosen for {accelerator.name}, whose elements are {floats.form}",
-                hint="they say how integers are rounded",
+                hint="they say how int8 is rounded",
             )
         return replace(self, floats=floats)
 

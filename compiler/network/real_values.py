@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder
-from baco.compiler.ops.elements import Decoded, RealFunction, RealPair, Widened
+from baco.compiler.ops.elements import Decoded, RealFunction, RealPair, ScaledIntegers, Widened
 from baco.compiler.ops.views import View
+from baco.workloads.encoding import WideEncoding
 from baco.workloads.network import Operator
 from baco.workloads.semantics import Operand, Parameter
 
@@ -29,7 +30,9 @@ def real(b: IntegerBuilder, x: Operand, op: Operator) -> View:
         label = f"{x.name}.real"
         target = b.value(label, [view.shape[a] for a in order], 1.0, "float32")
         target = target.transposed(inverse_order(order))
-        if value.dtype == "int16":
+        if isinstance(value.encoding, WideEncoding):
+            b.emit(ScaledIntegers(b.name(label), (op.name,), target, view, value.encoding.scale))
+        elif value.dtype == "int16":
             b.emit(Widened(b.name(label), (op.name,), target, view))
         else:
             numbers = b.encoding(view).real(np.arange(-128, 128))

@@ -147,17 +147,44 @@ class Widened(ElementOperator):
 
 
 @dataclass(frozen=True)
-class Encoded(ElementOperator):
-    """output (int8) = limited(rint(input / scale) + zero) to low...high, ties to even, the quotient one of float32; what is no
-    number becomes `low`."""
+class ScaledIntegers(ElementOperator):
+    """output (float32) = float32(input) * scale, the product one of float32, of int16 or int32."""
 
-    result: ClassVar[str] = "int8_t"
+    input: View
+    scale: float
+
+    def compute(self, read: Read) -> Array:
+        """See the class."""
+        return np.asarray(read(self.input).astype(np.float32) * np.float32(self.scale))
+
+    def accesses(self) -> Dependences:
+        """See `IntegerOperator`."""
+        return of_elements(self, "input")
+
+    def expression(self, names: Mapping[View, str], numbers: PassedNumbers) -> str:
+        """See `ElementOperator`."""
+        return f"(float){names[self.input]} * {numbers.real(self.scale)}"
+
+
+@dataclass(frozen=True)
+class Encoded(ElementOperator):
+    """output (int8, or int16 beyond) = limited(rint(input / scale) + zero) to low...high, ties to even, the quotient one of float32; what is
+    no number becomes `low`."""
 
     input: View
     scale: float
     zero: int
     low: int
     high: int
+
+    @property
+    def _bits(self) -> int:
+        return 8 if self.high < 128 else 16
+
+    @property
+    def result(self) -> str:  # type: ignore[override]
+        """See `ElementOperator`."""
+        return f"int{self._bits}_t"
 
     @property
     def cost(self) -> str:  # type: ignore[override]
@@ -169,7 +196,8 @@ class Encoded(ElementOperator):
         with np.errstate(all="ignore"):
             steps = read(self.input) / np.float32(self.scale)
         least, most = np.float32(self.low - self.zero), np.float32(self.high - self.zero)
-        return np.asarray(np.rint(np.fmin(np.fmax(steps, least), most)) + self.zero, np.int8)
+        whole = np.rint(np.fmin(np.fmax(steps, least), most)) + self.zero
+        return np.asarray(whole, np.dtype(f"int{self._bits}"))
 
     def accesses(self) -> Dependences:
         """See `IntegerOperator`."""
@@ -178,7 +206,8 @@ class Encoded(ElementOperator):
     def expression(self, names: Mapping[View, str], numbers: PassedNumbers) -> str:
         """See `ElementOperator`."""
         limits = ", ".join(map(numbers.whole, (self.zero, self.low, self.high)))
-        return f"encoded({names[self.input]}{self._by(numbers)}, {limits})"
+        wide = "" if self._bits == 8 else "_wide"
+        return f"encoded{wide}({names[self.input]}{self._by(numbers)}, {limits})"
 
     def _by(self, numbers: PassedNumbers) -> str:
         """The quotient; by a power of two a product, which is rounded from the same number."""

@@ -9,8 +9,8 @@ import numpy as np
 
 from baco.accel.isa import float32_bits
 from baco.common.errors import InfeasibleError
-from baco.compiler.layers.float_sums import FloatSums
 from baco.compiler.layers.reference import requantise
+from baco.compiler.layers.wide_sums import ArraySums
 from baco.compiler.mapping.expression import Expression
 from baco.compiler.ops.accesses import Accesses
 from baco.compiler.ops.host_work import HostWork, OperandWalk, counted
@@ -63,7 +63,7 @@ class Convolution(IntegerOperator):
         scale: float32; None: results are sums (int32), without ReLU and pooling.
         pool: window after the scale, or None; `output` is then [N, pooled height, pooled width, K].
         floats: how elements that are codes of floating point are added up and rounded, from a float32 bias, by a scale that is a power
-            of two, to float32 sums without a scale; pools only behind a ReLU. None: they are integers.
+            of two, to float32 sums without a scale; pools only behind a ReLU. Or how int16 are. None: they are int8.
     """
 
     input: View
@@ -77,7 +77,7 @@ class Convolution(IntegerOperator):
     relu: bool
     scale: float | None
     pool: Pool | None = None
-    floats: FloatSums | None = None
+    floats: ArraySums | None = None
 
     def compute(self, read: Read) -> Array:
         """See the class. Raises OverflowError for a sum beyond its range."""
@@ -165,7 +165,7 @@ class MatMul(IntegerOperator):
     bias: View | None
     relu: bool
     scale: float | None
-    floats: FloatSums | None = None
+    floats: ArraySums | None = None
 
     def compute(self, read: Read) -> Array:
         """See the class. Raises OverflowError for a sum beyond its range."""
@@ -199,8 +199,8 @@ class SumOfRows(MatMul):
     """A sum or mean of rows as a product: `left` is a row of ones."""
 
 
-def _float_convolution(floats: FloatSums, every: Array, w: Array, groups: int, bias: Array | None) -> Array:
-    """Sums [N, Q, P, K] of windows [N, Q, P, S, R, C], in the order of `FloatSums`: groups side by side."""
+def _float_convolution(floats: ArraySums, every: Array, w: Array, groups: int, bias: Array | None) -> Array:
+    """Sums [N, Q, P, K] of windows [N, Q, P, S, R, C], in the order of `ArraySums`: groups side by side."""
     *pixels, _, _, channels = every.shape
     depth, width = channels // groups, w.shape[3] // groups
     total = None

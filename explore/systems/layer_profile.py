@@ -13,7 +13,7 @@ from typing import NamedTuple
 from baco.accel.config import Accelerator
 from baco.accel.system import MOST_ACCELERATORS, System
 from baco.common.errors import InputError
-from baco.compiler.layers.float_sums import float_sums
+from baco.compiler.layers.wide_sums import array_sums
 from baco.compiler.network.quantise import sketch
 from baco.compiler.network.quantiser import DEFAULT
 from baco.exploration.systems.unit_profile import profile, static_pj_per_ns
@@ -109,7 +109,7 @@ def layer_profile(
                         f"at most {MOST_ACCELERATORS} units with the same elements are shown side by side"
                     )
                 own = profile(sketch(source, layers, DEFAULT.on(machines[0])), System.of(same))
-                elements = form.form if (form := float_sums(machines[0])) else INTEGERS
+                elements = form.form if (form := array_sums(machines[0])) else INTEGERS
                 for column, (name, machine) in enumerate(
                     zip(own.graph.units, (one for _, one in same), strict=True)
                 ):
@@ -137,7 +137,7 @@ def _by_elements(
 ) -> Iterator[list[tuple[str, Accelerator | None]]]:
     """Units with the same elements; cores without an accelerator are beside the first ones."""
     rows = list(units)
-    forms = [None if machine is None else float_sums(machine) for _, machine in rows]
+    forms = [None if machine is None else array_sums(machine) for _, machine in rows]
     kinds = list(
         dict.fromkeys(form for (_, machine), form in zip(rows, forms, strict=True) if machine is not None)
     )

@@ -60,7 +60,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
             (*NETWORK, "-a", "gemmini-transformer", "--engine", "timed"),
             "the timed model has no functions of rows",
         ),
-        ((*NETWORK, "-a", "gemmini-default,input_bits=16", "--engine", "rtl"), "input_bits"),
+        ((*NETWORK, "-a", "gemmini-default,input_bits=32", "--engine", "rtl"), "input_bits"),
         ((*NETWORK, "--gemm", "8x8x8"), "--network and options that describe a layer exclude"),
         ((*NETWORK, "--grid", "4"), "--network and --grid exclude each other"),
         (("compile", "--network", "resnet18", "--emit", "baco"), "a network has no 'baco' form"),

@@ -141,6 +141,14 @@ INLINE int8_t encoded(float steps, int64_t zero, int64_t low, int64_t high) {
   return (int8_t)(whole + zero);
 }
 
+// The same as 16 bits.
+INLINE int16_t encoded_wide(float steps, int64_t zero, int64_t low, int64_t high) {
+  int32_t whole;
+  const float y = __builtin_fminf(__builtin_fmaxf(steps, (float)(low - zero)), (float)(high - zero));
+  __asm__("fcvt.w.s %0, %1, rne" : "=r"(whole) : "f"(y));
+  return (int16_t)(whole + zero);
+}
+
 // The number of a code of bfloat16, and the code nearest to a number, ties to even, at most that of the largest number.
 INLINE float widened(int16_t code) {
   const uint32_t bits = (uint32_t)(uint16_t)code << 16;

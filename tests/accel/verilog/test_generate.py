@@ -68,7 +68,7 @@ def test_a_missing_module_is_named(sources: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"input_bits": 16}, "input_bits must be 8, not 16"),
+        ({"input_bits": 32}, "input_bits must be 8 or 16, not 32"),
         ({"accumulator_bits": 16, "partial_sum_bits": 16}, "accumulator_bits must be 32, not 16"),
         ({"dim": 12}, "dim must be a power of two, not 12"),
         ({"scratchpad_banks": 3}, "scratchpad_banks must be a power of two, not 3"),

@@ -272,8 +272,8 @@ def test_the_program_says_what_it_needs() -> None:
 def test_elements_of_other_widths_are_refused() -> None:
     s = Sketch(np.random.default_rng(9))
     addition(s)
-    wide = DIM4.replace(input_bits=16, accumulator_bits=32)
-    with pytest.raises(InfeasibleError, match="16-bit"):
+    wide = DIM4.replace(input_bits=32, accumulator_bits=32)
+    with pytest.raises(InfeasibleError, match="32-bit"):
         compile_network(s.network(), wide)
 
 

@@ -284,7 +284,7 @@ def test_what_cannot_be_run_is_one_message(tmp_path: Path) -> None:
         run_job(Job(SMALL, stream=stream, recording=nowhere), engine="functional")
     for engine in OWN_ENGINES:
         with pytest.raises(InfeasibleError, match="input_bits"):
-            run_job(Job(SMALL.replace(input_bits=16), stream=stream), engine=engine)
+            run_job(Job(SMALL.replace(input_bits=32), stream=stream), engine=engine)
     with pytest.raises(InputError, match="unknown engine 'rlt'"):
         engine_for("rlt", None, SMALL)
 

@@ -1,0 +1,128 @@
+"""Networks on arrays of int16: every operator equals the reference, whose integers numpy adds up; no sum can leave 32 bits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from baco.common.errors import InfeasibleError
+from baco.compiler.network.calibrate import random_inputs
+from baco.compiler.network.graph import QuantisedNetwork
+from baco.compiler.network.program import compile_network
+from baco.compiler.network.quantise import quantise, quantise_inputs
+from baco.compiler.network.quantiser import DEFAULT, Quantiser
+from baco.compiler.network.reference import reference
+from baco.compiler.ops.products import Convolution, MatMul
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.network import Network
+from tests.compiler.network import net_quant_networks as small
+from tests.compiler.network.test_net_float_arrays import run
+from tests.compiler.network.test_net_quant_random import RandomNetwork
+from tests.machines import SMALL, WIDE_INTS
+from tests.seeds import seeds
+
+ROOMY = WIDE_INTS.replace(name="roomy", scratchpad_kib=32, accumulator_kib=8)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "convolutions",
+        "transposed",
+        "products",
+        "pointwise",
+        "normalised",
+        "pooled",
+        "averaged",
+        "moved",
+        "clipped",
+    ],
+)
+def test_networks_of_all_operators(name: str) -> None:
+    run(getattr(small, name)(), ROOMY)
+
+
+@pytest.mark.parametrize("seed", seeds(4, of=60))
+def test_random_networks(seed: int) -> None:
+    network = RandomNetwork(seed).grow(15)
+    run(network, ROOMY, seed)
+    assert beyond(quantise(network, quantiser=DEFAULT.on(ROOMY), seed=seed)) == []
+
+
+def test_convolutions_in_rtl() -> None:
+    program = run(small.convolutions(), WIDE_INTS, engine="rtl")
+    on_array = {step.operator for step in program.lowered.steps if step.accelerator}
+    assert {op.name for op in program.network.operators if isinstance(op, Convolution)} <= on_array
+
+
+def beyond(network: QuantisedNetwork) -> list[str]:
+    """Names of the products of which a sum could leave 32 bits, whatever the inputs are."""
+    found = []
+    for op in network.operators:
+        if not isinstance(op, Convolution | MatMul):
+            continue
+        operands = (op.input, op.weight) if isinstance(op, Convolution) else (op.left, op.right)
+        most = []
+        for view in operands:
+            elements = network.constants.get(view.value)
+            encoding = network.values[view.value].encoding
+            assert encoding is not None
+            limit = 2**15 if encoding.high == 2**15 - 1 else encoding.high
+            bound = (
+                np.full(view.shape, limit) if elements is None else np.abs(view.read(elements).astype(object))
+            )
+            most.append(bound.astype(np.float64))
+        if isinstance(op, Convolution):
+            sums = 2.0**15 * most[1].reshape(-1, most[1].shape[-1]).sum(0)
+        else:
+            sums = (most[0] @ most[1]).reshape(-1, most[1].shape[-1]).max(0)
+        if op.bias is not None:
+            sums = sums + np.abs(op.bias.read(network.constants[op.bias.value]).astype(np.float64))
+        if sums.max() >= 2.0**31:
+            found.append(op.name)
+    return found
+
+
+def test_worst_inputs_do_not_wrap() -> None:
+    """Inputs far beyond those that ranges were taken from, of the signs of the weights, on weights that fill the range."""
+    b = GraphBuilder("filled")
+    b.linear(b.input("x", (1, 96)), 8)
+    network = b.build()
+    quantised = quantise(network, quantiser=DEFAULT.on(ROOMY))
+    assert beyond(quantised) == []
+    (product,) = (op for op in quantised.operators if isinstance(op, MatMul))
+    weights = product.right.read(quantised.constants[product.right.value]).astype(np.int64)
+    filled = np.abs(weights).sum(0).max() * 2**15
+    assert 0.99 * 2**31 < filled + 2**20 < 2**31 + 2**20
+    worst = 1e6 * np.sign(weights[:, np.abs(weights).sum(0).argmax()]).astype(np.float32)
+    data = quantise_inputs(quantised, {"x": worst.reshape(1, 96)})
+    reference(quantised, data)  # raises where a sum leaves 32 bits
+
+
+def test_what_numbers_get() -> None:
+    """16 bits for activations, and for weights what is left of 31 bits of a sum; products of activations share them."""
+    quantised = quantise(small.products(), quantiser=DEFAULT.on(ROOMY))
+    for op in quantised.operators:
+        if isinstance(op, MatMul) and not {op.left.value, op.right.value} & quantised.constants.keys():
+            limits = [quantised.values[one.value].encoding.high for one in (op.left, op.right)]  # type: ignore[union-attr]
+            assert max(limits) ** 2 * op.left.shape[-1] <= 2**30
+    assert beyond(quantised) == []
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(
+        InfeasibleError, match="weight_format cannot be chosen for roomy, whose elements are int16"
+    ):
+        Quantiser(weight_format="int4").on(ROOMY)
+    network: Network = small.convolutions()
+    wide = quantise(network, quantiser=DEFAULT.on(ROOMY))
+    with pytest.raises(InfeasibleError, match="the network is in int16, and small computes integers"):
+        compile_network(wide, SMALL)
+    assert Quantiser(**DEFAULT.on(ROOMY).to_json()) == DEFAULT.on(ROOMY) == replace(DEFAULT.on(ROOMY))
+    inputs = random_inputs(network, 0)
+    other = wide.on(ROOMY.replace(dim=8, tile_rows=1, scratchpad_kib=64, accumulator_kib=16))
+    data = quantise_inputs(wide, inputs)
+    for name, elements in reference(wide, data).items():
+        np.testing.assert_array_equal(elements, reference(other, data)[name])
