@@ -170,9 +170,7 @@ def test_what_it_needs() -> None:
     assert not BLOCKS.in_format("integer").features.block_weights
     assert (BFLOATS.input_bits, BFLOATS.scratchpad_rows) == (16, FLOATS.scratchpad_rows)
     assert FLOATS.area_mm2 > FLOATS.replace(input_format="integer").area_mm2
-    with pytest.raises(
-        InfeasibleError, match="of arrays of integers only, and floats has elements of fp8-e4m3"
-    ):
+    with pytest.raises(InfeasibleError, match="of arrays of int8 only, and floats has elements of fp8-e4m3"):
         run_job(Job(FLOATS, stream=Path("none"), timing="gemmini"), engine="rtl")
     assert "32" in FLOATS.elements
 
