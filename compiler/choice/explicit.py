@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -21,6 +22,7 @@ from baco.compiler.latency.host import paced_moves
 from baco.compiler.latency.model import constants, explicit_latency
 from baco.compiler.latency.tiling import make_tiling
 from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.weight_blocks import BLOCK_CHANNELS
 from baco.compiler.mapping.batch import AXES, MappingBatch
 from baco.compiler.mapping.nest import Mapping, requirement
 from baco.compiler.schedules.schedule import ExplicitSchedule
@@ -64,7 +66,7 @@ def explicit_mappings(
     for whole, buffering in _STEPS:
         found: list[tuple[float, _Tilings, int]] = []
         for copies in (buffering, *(_BESIDE.get(buffering, ()) if in_turn else ())):
-            tilings = _Tilings.of(layer.problem, accelerator, copies, whole=whole)
+            tilings = _Tilings.of(layer, accelerator, copies, whole=whole)
             fits = tilings.fit(accelerator)
             if layer.real:  # channels are added up within each position of the kernel
                 tile = tilings.tile(2)
@@ -115,16 +117,21 @@ class _Tilings:
 
     @classmethod
     def of(
-        cls, p: Problem, accelerator: Accelerator, buffering: tuple[int, int, int], *, whole: bool
+        cls, layer: Layer, accelerator: Accelerator, buffering: tuple[int, int, int], *, whole: bool
     ) -> _Tilings:
-        """With windows that are whole or single pixels."""
+        """With windows that are whole or single pixels; where weights lie in blocks, of whole ones."""
+        p = layer.problem
         dataflow = accelerator.dataflows[0]
         check_executable([dataflow])
         rule = DATAFLOWS[dataflow]
         columns, spread = min(p.K, accelerator.dim), min(getattr(p, rule.row), accelerator.dim)
         unit = {"K": columns, rule.row: spread}
+        least = dict(unit)
+        if layer.weight_blocks is not None:
+            whole_blocks = {"K": layer.weight_blocks.columns, "C": BLOCK_CHANNELS}
+            least |= {name: math.lcm(unit.get(name, 1), size) for name, size in whole_blocks.items()}
         options = [
-            _sizes(getattr(p, name), unit.get(name, 1), most)
+            _sizes(getattr(p, name), least.get(name, 1), most)
             for name, most in zip("PQKC", _MOST_SIZES, strict=True)
         ]
         grids = np.meshgrid(*options, indexing="ij")

@@ -11,7 +11,7 @@ from baco.accel.config import Accelerator
 from baco.compiler.codegen.buffer import Buffer
 from baco.compiler.codegen.program import Program, build_program
 from baco.compiler.ir.emit import Emitter
-from baco.compiler.layers.layer import Layer, packed_nibbles
+from baco.compiler.layers.layer import Layer, packed_nibbles, stored_blocks
 from baco.compiler.layers.operands import Operands
 from baco.compiler.main_memory import check_memory
 from baco.compiler.schedules.schedule import Schedule
@@ -49,7 +49,7 @@ def layer_buffers(
     """Buffers of a layer's function, in the order of its arguments.
 
     Args:
-        tensors: flat `input`, `weight` (elements, whatever their bits in memory) and, where the layer has them, `bias` and
+        tensors: flat `input`, `weight` (elements, whatever their bits in memory, in blocks or not) and, where the layer has them, `bias` and
             `residual`.
         expected: flat output, for a program that checks itself.
 
@@ -58,6 +58,8 @@ def layer_buffers(
     out = np.dtype(f"int{layer.output_bits}")
     if layer.weight_bits == 4:
         tensors = {**tensors, "weight": packed_nibbles(tensors["weight"])}
+    if layer.weight_blocks is not None:
+        tensors = {**tensors, "weight": stored_blocks(layer, tensors["weight"])}
     buffers = [
         Buffer(name, tensors[name].shape, str(tensors[name].dtype), "input", tensors[name])
         for name in _OPERANDS

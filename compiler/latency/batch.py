@@ -43,7 +43,8 @@ class LayerBatch:
             without.
         plain: 1 where neighbouring rows of pixels can become one long row (`Layer.plain`).
         input_pitch, weight_pitch, output_pitch: elements from one pixel (row of weights) to the next.
-        weight_size: bytes of a weight in main memory, those of an element, or 0.5 where two are a byte.
+        weight_size: bytes of a weight in main memory, those of an element, or 0.5 where two are a byte; in blocks with its part of powers.
+        weight_panel: columns of a panel of weights in blocks, 0 for weights as they are.
         real: 1 where elements are floating point (`Layer.real`), whose sums have one order.
         element_size: bytes of an element, of input and results.
     """
@@ -68,6 +69,7 @@ class LayerBatch:
     weight_pitch: Tensor
     output_pitch: Tensor
     weight_size: Tensor
+    weight_panel: Tensor
     real: Tensor
     element_size: Tensor
 
@@ -110,9 +112,10 @@ def _numbers(layer: Layer) -> list[float]:
         *pooling,
         layer.plain,
         layer.input.pitch,
-        layer.weight.pitch,
+        layer.weight.pitch if layer.weight_blocks is None else layer.weight_blocks.columns,
         layer.output.pitch,
         layer.weight_size,
+        0 if layer.weight_blocks is None else layer.weight_blocks.columns,
         layer.real,
         layer.element_bytes,
     ]

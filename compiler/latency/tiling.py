@@ -55,6 +55,7 @@ def make_tiling(
         dim=hardware.dim,
         depth=hardware.depth,
         chain=hardware.chain,
+        weight_panel=layer.weight_panel,
         load_blocks=load_blocks(a, hardware.dim, hardware.request, layer.element_size),
         layer=layer,
         hardware=hardware,

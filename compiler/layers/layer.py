@@ -13,6 +13,7 @@ from baco.accel.number_formats import array_float
 from baco.common.errors import InputError
 from baco.common.shown import Shown
 from baco.common.units import tally
+from baco.compiler.layers.weight_blocks import BLOCK_CHANNELS, WeightBlocks
 from baco.workloads.problem import Problem
 
 #: Largest finite float32.
@@ -92,6 +93,8 @@ class Layer(Shown):
         weights_transposed: w is stored as K rows of C elements.
         weight_bits: of an int8 weight in main memory, 8, or 4: from -8 to 7, two a byte, the first in the low bits (`packed_nibbles`);
             pitch and distance of groups are even. The buffer then is of bytes.
+        weight_blocks: how weights of bfloat16 lie in main memory in blocks with shared powers, whose numbers they are; None for
+            elements as they are. Of one group, not transposed; `weight` then is the layout of the numbers, and the buffer is of bytes.
         elements: `Accelerator.input_format` that it is for. Where it is floating point, elements are codes, and sums, the bias among them,
             bits of float32, which are added up, scaled by powers of two and rounded as `baco.compiler.layers.float_sums.FloatSums` has it
             for the rows of the array, without a residual.
@@ -110,6 +113,7 @@ class Layer(Shown):
     output: Layout = field(default=Layout(0))
     weights_transposed: bool = False
     weight_bits: int = 8
+    weight_blocks: WeightBlocks | None = None
     elements: InputFormat = "integer"
 
     def _headline(self) -> str:
@@ -185,6 +189,13 @@ class Layer(Shown):
             raise InputError(f"a layer of {self.elements} has no residual, and weights of 8 bits")
         if self.elements != "integer" and self.weight_bits != 8:
             raise InputError(f"a layer of {self.elements} has no weights of {self.weight_bits} bits")
+        if self.weight_blocks is not None and (
+            self.elements != "bf16" or p.groups > 1 or self.weights_transposed
+        ):
+            raise InputError(
+                "weights in blocks are those of bfloat16 layers of one group, not transposed",
+                hint="leave weight_blocks out",
+            )
         if self.weight_bits not in (4, 8):
             raise InputError(f"weights have 4 or 8 bits, not {self.weight_bits}")
         if self.weight_bits == 4 and (self.weight.pitch % 2 or (p.groups > 1 and self.weight.group % 2)):
@@ -276,6 +287,9 @@ class Layer(Shown):
     @property
     def weight_bytes(self) -> int:
         """Of the weights' buffer."""
+        if self.weight_blocks is not None:
+            p = self.problem
+            return self.weight_blocks.nbytes(p.S * p.R, p.C, p.K)
         return math.ceil(self.weight_extent * self.weight_size)
 
     @property
@@ -285,7 +299,10 @@ class Layer(Shown):
 
     @property
     def weight_size(self) -> float:
-        """Bytes of a weight in main memory: those of an element, or half a byte."""
+        """Bytes of a weight in main memory: those of an element, or half a byte; in blocks with its part of the shared powers."""
+        if self.weight_blocks is not None:
+            blocks = -(-self.problem.C // BLOCK_CHANNELS)
+            return self.weight_blocks.element_bits / 8 + blocks / self.problem.C
         return self.weight_bits / 8 * self.element_bytes
 
     @property
@@ -300,3 +317,21 @@ class Layer(Shown):
 
     def _extent(self, rows: int, layout: Layout, elements: int) -> int:
         return (rows - 1) * layout.pitch + (self.problem.groups - 1) * layout.group + elements
+
+
+def stored_blocks(layer: Layer, weights: np.ndarray) -> np.ndarray:
+    """Bytes of a layer's weights in its blocks (flat int8), given as flat codes in its layout. Raises InputError for numbers that are none
+    of such blocks."""
+    assert layer.weight_blocks is not None
+    p, pitch = layer.problem, layer.weight.pitch
+    rows = p.S * p.R * p.C
+    whole = np.zeros(rows * pitch, weights.dtype)
+    whole[: len(weights)] = weights
+    codes = whole.reshape(p.S * p.R, p.C, pitch)[..., : p.K]
+    found = layer.weight_blocks.stored(codes)
+    if found is None:
+        raise InputError(
+            f"these weights are no numbers of {layer.weight_blocks.form}",
+            hint="round them to its blocks first",
+        )
+    return found

@@ -9,6 +9,7 @@ import numpy as np
 
 from baco.compiler.layers.float_sums import FloatSums
 from baco.compiler.layers.layer import Layer, Layout, Pooling
+from baco.compiler.layers.weight_blocks import in_blocks
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 #: From the first to behind the last weight, by bits.
@@ -57,9 +58,14 @@ def _float_tensors(layer: Layer, random: np.random.Generator) -> dict[str, Array
     def numbers(count: int) -> Array:
         return random.integers(-1024, 1025, count).astype(np.float32) / np.float32(256)
 
-    floats = FloatSums(layer.elements, 1)
+    floats, p = FloatSums(layer.elements, 1), layer.problem
     extents = {"input": layer.input_extent, "weight": layer.weight_extent}
-    tensors = {name: floats.codes(numbers(extent), False, 1.0) for name, extent in extents.items()}
+    drawn = {name: numbers(extent) for name, extent in extents.items()}
+    if layer.weight_blocks is not None:
+        rows = _matrix(drawn["weight"], layer.weight, 0, p.S * p.R * p.C, p.K)
+        kept = in_blocks(layer.weight_blocks.form, rows.reshape(-1, p.C, p.K))
+        rows[:] = kept.reshape(rows.shape)
+    tensors = {name: floats.codes(one, False, 1.0) for name, one in drawn.items()}
     if layer.bias:
         tensors["bias"] = numbers(layer.problem.groups * layer.problem.K).view(np.int32)
     return tensors

@@ -8,6 +8,7 @@ from __future__ import annotations
 from baco.accel.input_format import INPUT_FORMATS
 from baco.common.errors import InputError
 from baco.compiler.layers.layer import Layer, Layout, Pooling
+from baco.compiler.layers.weight_blocks import WeightBlocks
 from baco.workloads.problem import DIMS, Problem
 
 #: Tensors whose layout a text may name.
@@ -41,6 +42,8 @@ def layer_text(layer: Layer) -> str:
     words += ["transposed"] * layer.weights_transposed
     words += ["int4"] * (layer.weight_bits == 4)
     words += [layer.elements] if layer.elements != "integer" else []
+    if layer.weight_blocks is not None:
+        words += ["blocks", f"{layer.weight_blocks.form},{layer.weight_blocks.columns}"]
     for name in _LAYOUTS:
         layout: Layout = getattr(layer, name)
         if layout != getattr(plain, name):
@@ -75,6 +78,7 @@ def _parse_layer(words: list[str]) -> Layer:
             "residual",
             "scale",
             "pool",
+            "blocks",
             *_LAYOUTS,
         ):
             values[word] = next(rest)
@@ -100,9 +104,15 @@ def _parse_layer(words: list[str]) -> Layer:
         pooling=pool,
         weights_transposed="transposed" in flags,
         weight_bits=4 if "int4" in flags else 8,
+        weight_blocks=_blocks(values["blocks"]) if "blocks" in values else None,
         elements=next((form for form in INPUT_FORMATS if form in flags), "integer"),
         **{name: Layout(*map(int, values[name].split(","))) for name in _LAYOUTS if name in values},
     )
+
+
+def _blocks(text: str) -> WeightBlocks:
+    form, columns = text.split(",")
+    return WeightBlocks(form, int(columns))  # type: ignore[arg-type]
 
 
 def _pair(pair: tuple[int, int]) -> str:

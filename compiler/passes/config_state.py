@@ -15,7 +15,7 @@ from xdsl.dialects import arith, func, llvm
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, Region, SSAValue
 
-from baco.accel.isa import KEEP_SCALE
+from baco.accel.isa import COMMANDS, KEEP_SCALE
 from baco.compiler.dialects.instgem import OPERATIONS, CommandOp
 
 #: Unit (ex, st, ld0, ld1, ld2) and name of the field.
@@ -27,7 +27,7 @@ _EX = (
     "dataflow", "activation", "a_transpose", "b_transpose", "a_stride", "acc_scale", "in_shift", "c_stride",
 )  # fmt: skip
 _EX_STRIDES = ("a_stride", "c_stride")
-_LD = ("shrink", "pixel_repeats", "block_stride", "scale", "stride")
+_LD = tuple(field.name for field in COMMANDS["CONFIG_LD"].fields if field.name != "state")
 _ST = ("activation", "stride", "acc_scale", "pool_size", "pool_stride")
 _ST_POOL = ("upad", "lpad", "pool_out_dim", "porows", "pocols", "orows", "ocols")
 _UNITS: dict[str, tuple[str, ...]] = {"ex": _EX, "st": _ST + _ST_POOL, "ld0": _LD, "ld1": _LD, "ld2": _LD}

@@ -68,8 +68,14 @@ class LayerPlan:
         )
 
 
-def check_weight_bits(layer: Layer, accelerator: Accelerator) -> None:
-    """Raise InfeasibleError for weights of 4 bits that the accelerator cannot load."""
+def check_weight_bits(layer: Layer, accelerator: Accelerator, *, blocks: bool = False) -> None:
+    """Raise InfeasibleError for weights of 4 bits, or in blocks, that the accelerator or a style of code (`blocks`) cannot load."""
+    if layer.weight_blocks is not None and not (blocks and accelerator.features.block_weights):
+        if accelerator.features.block_weights:
+            raise InfeasibleError("only explicit code loads weights in blocks")
+        raise InfeasibleError(
+            f"{accelerator.name} loads no weights in blocks", hint="set features.block_weights to true"
+        )
     if layer.weight_bits == 4 and not accelerator.features.packed_weights:
         raise InfeasibleError(
             f"{accelerator.name} loads no weights of 4 bits", hint="set features.packed_weights to true"

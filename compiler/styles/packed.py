@@ -34,6 +34,8 @@ def packed_layer(layer: Layer, packed: int) -> Layer:
         raise InfeasibleError("groups that run at once need their channels side by side")
     if layer.weight_bits == 4:
         raise InfeasibleError("the host puts weights on a diagonal byte by byte, and these have 4 bits")
+    if layer.weight_blocks is not None:
+        raise InfeasibleError("the host puts weights on a diagonal as they are, and these are in blocks")
     if layer.weights_transposed:
         raise InfeasibleError("transposed weights cannot be put on a diagonal")
     depth, columns = packed * p.C, packed * p.K

@@ -28,7 +28,8 @@ def _draw(r: random.Random, index: int) -> Accelerator:
     features = {
         name: r.random() < 0.8
         for name in Features.model_fields
-        if name not in ("normalizations", "row_functions", "requantization", "packed_weights", "block_weights")
+        if name
+        not in ("normalizations", "row_functions", "requantization", "packed_weights", "block_weights")
     }
     if index % 5 == 0:
         features = dict.fromkeys(features, True)

@@ -21,6 +21,7 @@ from baco.compiler.ir.emit import Cell, Condition, Emitter, Number
 from baco.compiler.layers.float_sums import check_sum_order
 from baco.compiler.layers.layer import Layer, Layout
 from baco.compiler.layers.operands import Operands
+from baco.compiler.layers.weight_blocks import BLOCK_CHANNELS
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.schedules.schedule import ExplicitSchedule
 from baco.compiler.schedules.style import LayerPlan, Style, check_weight_bits
@@ -68,7 +69,7 @@ def prepare(
     Raises InputError if the mapping does not cover the layer, InfeasibleError if the accelerator cannot run it.
     """
     _check_features(layer, accelerator)
-    check_weight_bits(layer, accelerator)
+    check_weight_bits(layer, accelerator, blocks=True)
     pooled_after = transposed = False
     plan = make_plan(layer, mapping, accelerator, last=last)
     if layer.pooling and not pools_on_the_way(plan):
@@ -78,6 +79,8 @@ def prepare(
         plan = make_plan(inner, mapping, accelerator, last=last)
     if layer.weight_bits == 4:
         _check_pairs(plan)
+    if layer.weight_blocks is not None:
+        _check_blocks(plan)
     if layer.real:
         _check_sums(plan)
     if layer.weights_transposed:
@@ -117,6 +120,18 @@ def _check_pairs(plan: ExplicitPlan) -> None:
         raise InfeasibleError(
             "a load of weights of 4 bits would begin inside a byte", hint="split columns evenly"
         )
+
+
+def _check_blocks(plan: ExplicitPlan) -> None:
+    """Raise InfeasibleError where a load of weights in blocks would reach into a second panel or a second block."""
+    panel = plan.weight_panel
+    if plan.tiles_apart or plan.weight_width != panel:
+        raise InfeasibleError("loads of weights in blocks bring a whole panel's columns")
+    for name, whole in (("K", panel), ("C", BLOCK_CHANNELS)):
+        if plan.block[name] < plan.bounds[name] and plan.block[name] % whole:
+            raise InfeasibleError(
+                f"of weights in blocks, blocks of {name} in the scratchpad are multiples of {whole}, not {plan.block[name]}"
+            )
 
 
 def buffered(layer: Layer, mapping: Mapping, accelerator: Accelerator) -> Mapping:

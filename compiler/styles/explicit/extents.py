@@ -140,6 +140,7 @@ class Tiling:
         dim, depth: side of the array, channels of C that one pass takes.
         chain: passes in a row that may sum up in the array.
         load_blocks: blocks of the array's side that one load brings at most.
+        weight_panel: columns of a panel of weights in blocks with shared powers (`WeightBlocks`), 0 for weights as they are.
         row, column: of the input image that a block keeps.
     """
 
@@ -157,6 +158,7 @@ class Tiling:
     depth: Values
     chain: Values
     load_blocks: Values
+    weight_panel: Values
     row: ImageAxis
     column: ImageAxis
 
@@ -368,7 +370,8 @@ class Tiling:
     @property
     def weight_width(self) -> Values:
         """Columns that one load of weights brings at most."""
-        return self.weight_unit * self.a.where(self.wide_weights, self.load_blocks, 1)
+        width = self.weight_unit * self.a.where(self.wide_weights, self.load_blocks, 1)
+        return self.a.where(self.weight_panel > 0, self.a.smaller(width, self.weight_panel), width)
 
     @property
     def pixels_in(self) -> Values:

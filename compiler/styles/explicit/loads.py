@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from baco.accel.dataflows import RELEVANT
+from baco.accel.isa import LocalAddress
 from baco.compiler.analysis.arrays import Values
 from baco.compiler.ir.emit import Condition, Emitter, Number
 from baco.compiler.layers.operands import Operands
+from baco.compiler.layers.weight_blocks import BLOCK_CHANNELS, WeightBlocks
 from baco.compiler.styles.explicit.extents import ImageAxis, Tiling, product
 from baco.compiler.styles.explicit.jobs import MoveJob
 from baco.compiler.styles.explicit.place import Place
@@ -51,17 +53,23 @@ def count_weight_loads(t: Tiling) -> LoadCounts:
     slabs = t.over_blocks("C", by_width)
     times = t.groups * t.repeats(RELEVANT["W"])
     local = a.where(turned, t.over_blocks("C", by_dim) * bounds["K"], row_blocks * rows)
+    loads = a.where(
+        turned, slabs * t.over_blocks("K", by_dim), columns * t.run_chunks(run, t.over_blocks, t.dim)
+    )
+    spans = a.where(turned, slabs * bounds["K"], columns * rows)
+    runs = a.where(turned, slabs * t.steps["K"], columns * t.run_count(run, t.steps))
+    # weights in blocks: powers and elements of one block, each of which lies together, position by position of the window
+    lines = columns * bounds["R"] * bounds["S"]
+    moves = 2 * lines * t.over_blocks("C", t.chunks(BLOCK_CHANNELS))
+    blocked = t.weight_panel > 0
     return LoadCounts(
         fills=times * product([t.steps[name] for name in RELEVANT["W"]]),
-        loads=times
-        * a.where(
-            turned, slabs * t.over_blocks("K", by_dim), columns * t.run_chunks(run, t.over_blocks, t.dim)
-        ),
+        loads=times * a.where(blocked, moves, loads),
         zeros=0 * times,
         rows=times * local,
-        spans=times * a.where(turned, slabs * bounds["K"], columns * rows),
+        spans=times * a.where(blocked, moves, spans),
         bytes=times * rows * bounds["K"],
-        runs=times * a.where(turned, slabs * t.steps["K"], columns * t.run_count(run, t.steps)),
+        runs=times * a.where(blocked, lines * t.steps["C"], runs),
     )
 
 
@@ -112,7 +120,10 @@ class WeightLoads(BlockLoads):
     def __init__(self, e: Emitter, plan: ExplicitPlan, operands: Operands) -> None:
         super().__init__(e, plan)
         self._operands = operands
-        self._run_along = plan.weight_run.along
+        blocks = plan.layer.weight_blocks
+        # a load stays within a block of channels, and so within a position of the window
+        self._run_along = plan.weight_run.along if blocks is None else ("C",)
+        self._most_rows = plan.dim if blocks is None else BLOCK_CHANNELS
         self._width = plan.weight_width
         self._state = 1
 
@@ -120,12 +131,14 @@ class WeightLoads(BlockLoads):
         """Set the load state that only weights use."""
         plan = self._plan
         distance = plan.weight_distance if plan.wide_weights else plan.dim
+        blocks = plan.layer.weight_blocks
+        form = {"packed": int(plan.layer.weight_bits == 4)} if blocks is None else blocks.loaded
         self._e.command(
             "config_ld",
             state=self._state,
-            stride=plan.layer.weight_steps.pitch,
-            packed=int(plan.layer.weight_bits == 4),
-            block_stride=max(distance, min(plan.dim, self._longest)),
+            stride=plan.layer.weight_steps.pitch if blocks is None else blocks.row_bytes,
+            block_stride=max(distance, min(self._most_rows, self._longest)),
+            **form,
         )
 
     @property
@@ -146,7 +159,7 @@ class WeightLoads(BlockLoads):
             columns = [e.ceil_div(place.extent("K"), plan.tile["K"]), -(-plan.tile["K"] // width)]
         # window positions that do not follow each other in memory
         window = [place.extent(name) for name in ("S", "R") if name not in self._run_along]
-        return [*columns, *window, e.ceil_div(self._run(place), dim)]
+        return [*columns, *window, e.ceil_div(self._run(place), self._most_rows)]
 
     def _run(self, place: Place) -> Number:
         """Rows that follow each other in memory."""
@@ -158,7 +171,7 @@ class WeightLoads(BlockLoads):
         layout, problem, dim = plan.layer.weight_steps, plan.layer.problem, plan.accelerator.dim
         element = plan.layer.element_bytes
         base = e.add(self._operands.weight, e.mul(place.group, layout.group))
-        chunk, width = e.mul(at[-1], dim), self._width
+        chunk, width = e.mul(at[-1], self._most_rows), self._width
         if plan.transposed:
             c = e.mul(at[0], width)
             rows, columns = place.extent("K"), e.sub(place.weight_depth, c)
@@ -188,7 +201,9 @@ class WeightLoads(BlockLoads):
                 columns = e.sub(place.extent("K"), k)
                 block = e.mul(at[0], width // dim)
             rows = self._run(place)
-            if plan.layer.weight_bits == 4:
+            if plan.layer.weight_blocks is not None:
+                source = self._block(place, plan.layer.weight_blocks, (s, r), at)
+            elif plan.layer.weight_bits == 4:
                 source = e.add(e.mul(first, layout.pitch), e.div(e.add(place.start("K"), k), 2))
             else:
                 source = e.address(e.mul(first, layout.pitch), element, place.start("K"), k)
@@ -197,15 +212,35 @@ class WeightLoads(BlockLoads):
                 e.mul(e.add(e.mul(s, plan.block["R"]), r), plan.block["C"]),
                 chunk,
             )
-        columns = e.min(width, columns)
+        columns, local = e.min(width, columns), e.add(parameters[-1], row)
         with e.when(e.compare("sgt", columns, 0)):
+            address = e.add(base, source)
+            if plan.layer.weight_blocks is not None:
+                powers = e.add(local, LocalAddress(accumulate=True, row=0).word)
+                e.command("mvin2", address=address, local=powers, cols=columns, rows=1)
+                address = e.add(address, width)
             e.command(
                 "mvin2",
-                address=e.add(base, source),
-                local=e.add(parameters[-1], row),
+                address=address,
+                local=local,
                 cols=columns,
-                rows=e.min(dim, e.sub(rows, chunk)),
+                rows=e.min(self._most_rows, e.sub(rows, chunk)),
             )
+
+    def _block(
+        self, place: Place, blocks: WeightBlocks, window: tuple[Number, Number], at: Sequence[Number]
+    ) -> Number:
+        """Bytes before the powers of a block: the width of a load is that of a panel, and blocks of the scratchpad begin with one."""
+        e, problem = self._e, self._plan.layer.problem
+        s, r = window
+        panel = e.add(e.div(place.start("K"), blocks.columns), at[0])
+        position = e.add(e.mul(e.add(place.start("S"), s), problem.R), place.start("R"), r)
+        block = e.add(e.div(place.start("C"), BLOCK_CHANNELS), at[-1])
+        return e.add(
+            e.mul(panel, blocks.panel_bytes(problem.S * problem.R, problem.C)),
+            e.mul(position, blocks.position_bytes(problem.C)),
+            e.mul(block, blocks.block_bytes),
+        )
 
 
 def count_input_loads(t: Tiling, image: ImageReach) -> LoadCounts:

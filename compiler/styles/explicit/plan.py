@@ -192,6 +192,7 @@ def make_plan(
         dim=dim,
         depth=depth,
         chain=exact // depth,
+        weight_panel=0 if layer.weight_blocks is None else layer.weight_blocks.columns,
         load_blocks=load_blocks(INTEGERS, dim, accelerator.dma_max_bytes, accelerator.element_bytes),
         layer=layer,
         accelerator=accelerator,

@@ -86,6 +86,61 @@ def two_a_byte(elements: np.ndarray) -> np.ndarray:
     return np.frombuffer(bytes(found), np.int8)
 
 
+#: Elements of blocks: type, number of codes that are drawn, and what the whole numbers among them are steps of.
+ELEMENTS = {
+    "mxfp4": (ml_dtypes.float4_e2m1fn, 16, 1.0),
+    "mxfp8-e4m3": (ml_dtypes.float8_e4m3fn, 127, 1.0),
+    "mxfp8-e5m2": (ml_dtypes.float8_e5m2, 124, 1.0),
+    "mxint8": (np.int8, 256, 1 / 64),
+}
+
+
+def draw_blocks(layer: Layer, random: np.random.Generator) -> np.ndarray:
+    """Bytes of weights in blocks: powers beside that of one, any elements but NaN and infinities."""
+    blocks, p = layer.weight_blocks, layer.problem
+    assert blocks is not None
+    _, count, _ = ELEMENTS[blocks.form]
+    memory = bytearray()
+    for _ in range(-(-p.K // blocks.columns) * p.S * p.R):
+        for channel in range(0, p.C, 32):
+            memory += bytes(random.integers(120, 130, blocks.columns).tolist())
+            for _ in range(channel, min(p.C, channel + 32)):
+                row = random.integers(0, count, blocks.columns).astype(np.uint8)
+                if 16 < count < 128:
+                    row |= (random.integers(0, 2, blocks.columns) << 7).astype(np.uint8)
+                memory += two_a_byte(row.astype(np.int8)).tobytes() if count == 16 else row.tobytes()
+    return np.frombuffer(bytes(memory), np.int8)
+
+
+def read_blocks(layer: Layer, memory: np.ndarray) -> np.ndarray:
+    """Codes of bfloat16, in the layer's layout, that bytes of weights in blocks stand for."""
+    blocks, p = layer.weight_blocks, layer.problem
+    assert blocks is not None
+    kind, count, step = ELEMENTS[blocks.form]
+    codes = np.zeros(layer.weight_extent, np.int16)
+    rest = iter(memory.view(np.uint8).tolist())
+
+    def row(size: int) -> np.ndarray:
+        return np.array([next(rest) for _ in range(size)], np.uint8)
+
+    for first in range(0, p.K, blocks.columns):
+        for position in range(p.S * p.R):
+            for channel in range(0, p.C, 32):
+                powers = 2.0 ** (row(blocks.columns).astype(np.int64) - 127)
+                for c in range(channel, min(p.C, channel + 32)):
+                    if count == 16:
+                        pairs = row(blocks.columns // 2)
+                        elements = np.stack([pairs & 15, pairs >> 4], 1).reshape(-1)
+                    else:
+                        elements = row(blocks.columns)
+                    numbers = elements.view(kind).astype(np.float64) * step * powers
+                    found = numbers.astype(ml_dtypes.bfloat16).view(np.int16)[: p.K - first]
+                    at = (position * p.C + c) * layer.weight.pitch + first
+                    codes[at : at + len(found)] = found
+    assert next(rest, None) is None
+    return codes
+
+
 def _rows(flat: np.ndarray, count: int, layout: Layout, group: int, elements: int) -> np.ndarray:
     """View [count, elements] of one group."""
     start = group * layout.group

@@ -82,7 +82,8 @@ def _random_program(random: np.random.Generator) -> ModuleOp:
         for _ in range(int(random.integers(1, 6))):
             kind = random.integers(12)
             if kind < 2:
-                e.command("config_ld", state=int(random.integers(3)), stride=number(), block_stride=16)
+                state, packed = int(random.integers(3)), int(random.integers(2))
+                e.command("config_ld", state=state, stride=number(), packed=packed, block_stride=16)
             elif kind == 2:
                 e.command(
                     "config_ex",

@@ -16,7 +16,7 @@ from baco.compiler.schedules.schedule import Schedule
 from baco.compiler.styles.registry import plan_layer
 from baco.sim.engines.program import run_program
 from tests.compiler.ir.strict_machine import StrictMachine
-from tests.compiler.layers.layer_oracle import draw_tensors, run_layer, two_a_byte
+from tests.compiler.layers.layer_oracle import draw_blocks, draw_tensors, read_blocks, run_layer, two_a_byte
 
 #: What results hold where no layer writes.
 FILL = 0x55
@@ -48,6 +48,10 @@ def wrong_layers(
         expected_of = tensors
         if layer.weight_bits == 4:
             tensors = {**tensors, "weight": two_a_byte(tensors["weight"])}
+        if layer.weight_blocks is not None:
+            stored = draw_blocks(layer, random)
+            expected_of = {**tensors, "weight": read_blocks(layer, stored)}
+            tensors = {**tensors, "weight": stored}
         places = {name: e.add(base_data, data.add(array.tobytes())) for name, array in tensors.items()}
         fill = int.from_bytes([FILL] * (layer.output_bits // 8))
         expected = run_layer(layer, expected_of, fill=fill, side=accelerator.dim)
