@@ -76,14 +76,16 @@ class PeriodLaw(BaseModel):
 
     @staticmethod
     def name_of(configuration: Configuration) -> str:
-        """Which figure elements of floating point have; none of integers."""
+        """Which figure elements have that are not int8; there is none yet of int16."""
         form = array_float(configuration.input_format)
-        return "" if form is None else "floats" if form.bits == 8 else "wide_floats"
+        if form is None:
+            return "" if configuration.input_bits == 8 else "wide_integers"
+        return "floats" if form.bits == 8 else "wide_floats"
 
     def known(self, configuration: Configuration) -> bool:
         """Whether designs with such elements were measured."""
         name = self.name_of(configuration)
-        return not name or getattr(self, name) > 0
+        return not name or getattr(self, name, 0.0) > 0
 
     @staticmethod
     def values(configuration: Configuration, dim: float) -> dict[str, float]:

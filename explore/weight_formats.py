@@ -205,7 +205,7 @@ def float_choice(
     own = Quantiser(calibration=quantiser.calibration, equalisation=quantiser.equalisation).on(machine)
     numbers = quantise(network, samples.inputs, quantiser=own)
     accuracy = AccuracyJudge(network, samples, quantiser=own).measure(numbers, operators=False)
-    sizes = [weights.size for name, weights in numbers.constants.items() if name.endswith(".weight")]
+    sizes = [weights.nbytes for name, weights in numbers.constants.items() if name.endswith(".weight")]
     return FormatChoice(own, 0, float(sum(sizes)), accuracy)
 
 

@@ -22,9 +22,9 @@ import numpy as np
 from scipy.optimize import nnls
 
 from baco.accel.config import Accelerator, Features
-from baco.accel.input_format import INPUT_FORMATS
+from baco.accel.input_format import InputFormat
 from baco.accel.isa import GARBAGE, IDENTITY_SCALE, encode
-from baco.accel.number_formats import array_float
+from baco.accel.number_formats import FLOATS, array_float
 from baco.accel.structure_law import structure_law
 from baco.accel.switching_figures import SwitchingFigures
 from baco.accel.synthesis.liberty import Library, read_library
@@ -267,7 +267,8 @@ def float_macs(library: Library, goal: str, count: int) -> dict[str, list[float]
     the same side and dataflow: of `count` random products of the same numbers, rounded to the format."""
     own = MACHINE.replace(dataflow="WS")
     found: dict[str, list[float]] = {}
-    for form in INPUT_FORMATS:
+    kinds: tuple[InputFormat, ...] = ("integer", *FLOATS)
+    for form in kinds:
         machine = own.in_format(form)
         # two streams that only move come first
         runs = measured(machine, in_cells(machine, library, optimise=goal), [*cases(machine, count)][2:])

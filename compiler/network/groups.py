@@ -131,7 +131,7 @@ def groups_of(network: QuantisedNetwork) -> list[list[GroupOperators]]:
     #: By an addition, the list of what ends with it: either operand may be made in the same unit.
     ending: dict[str, list[GroupOperators]] = {}
     for op in network.operators:
-        if op.name in taken or _leaves_sums(op):
+        if op.name in taken or _is_alone(op):
             continue
         if isinstance(op, MatMul):
             row = _products(op, only_reader)
@@ -162,7 +162,7 @@ def _merged(network: QuantisedNetwork, taken: Container[str]) -> Iterator[GroupO
     """Products with constants of the same left operand, those apart that are in other groups already."""
     by_input: dict[View, list[IntegerOperator]] = {}
     for op in network.operators:
-        if isinstance(op, SumOfRows) or op.name in taken or _leaves_sums(op):
+        if isinstance(op, SumOfRows) or op.name in taken or _is_alone(op):
             continue
         if isinstance(op, MatMul):
             parameters = [op.right] if op.bias is None else [op.right, op.bias]
@@ -184,7 +184,7 @@ def _products(
         behind = only_reader(behind.output)
     fits = (
         isinstance(behind, MatMul)
-        and not _leaves_sums(behind)
+        and not _is_alone(behind)
         and behind.bias is None
         and _alike(behind.left, row[-1].output)
     )
@@ -223,9 +223,9 @@ def added_to(op: Convolution, addition: Addition) -> tuple[View, View, float] | 
     return (residual, target, scale) if pixel_pitch(residual) == pixel_pitch(target) else None
 
 
-def _leaves_sums(op: IntegerOperator) -> bool:
-    """Whether the host core turns its sums into results."""
-    return isinstance(op, Convolution | MatMul) and op.scale is None
+def _is_alone(op: IntegerOperator) -> bool:
+    """Whether it is a product of no group: the host core turns its sums into results, or elements are not int8."""
+    return isinstance(op, Convolution | MatMul) and (op.scale is None or op.floats is not None)
 
 
 def _by_channel(op: IntegerOperator) -> bool:
@@ -237,7 +237,7 @@ def _plain(op: Convolution, network: QuantisedNetwork) -> bool:
     parameters = [op.weight] if op.bias is None else [op.weight, op.bias]
     return (
         op.pool is None
-        and not _leaves_sums(op)
+        and not _is_alone(op)
         and op.dilation == (1, 1)
         and all(one.value in network.constants for one in parameters)
     )

@@ -122,8 +122,8 @@ class DesignSpace(Shown):
         Raises InputError for what a format needs besides."""
         if form == self.base.input_format:
             return dataclasses.replace(self, formats=())
-        flows = tuple(flow for flow in self.dataflows if not DATAFLOWS[flow].sums_stay)
         base = self.base.in_format(form).closing(max(self.dim))
+        flows = tuple(flow for flow in self.dataflows if not (base.floating and DATAFLOWS[flow].sums_stay))
         return dataclasses.replace(self, base=base, dataflows=flows, search_units=False, formats=())
 
     # -- settings ----------------------------------------------------------------------------------------

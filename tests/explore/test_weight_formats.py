@@ -157,18 +157,19 @@ def test_what_accuracy_needs(model: str, tmp_path: Path) -> None:
 FORMATS = {"dataflows": ["WS"], "units": ["none"], "technology": "published-45nm"}
 
 
-def test_formats_of_elements_are_choices_too(model: str, tmp_path: Path) -> None:
-    space = SPACE | FORMATS | {"input_formats": ["fp8-e5m2", "integer"]}
+@pytest.mark.parametrize(("form", "size"), [("fp8-e5m2", 1), ("int16", 2)])
+def test_formats_of_elements_are_choices_too(model: str, tmp_path: Path, form: str, size: int) -> None:
+    space = SPACE | FORMATS | {"input_formats": [form, "integer"]}
     baco.explore(model, space, "edp,accuracy", data=DATA, samples=60, out=tmp_path, progress=False)
     rows = json.loads((tmp_path / "formats.json").read_text())
-    assert [row["weights"] for row in rows][-1] == "fp8-e5m2"
+    assert [row["weights"] for row in rows][-1] == form
     assert len(rows) == 5
     row = rows[-1]
-    assert row["weight_bytes"] == sum(np.prod(shape) for shape in SHAPES.values())
+    assert row["weight_bytes"] == size * sum(np.prod(shape) for shape in SHAPES.values())
     folder = tmp_path / row["study"]
     best = baco.load_study(folder).best
-    assert best.accelerator.input_format == "fp8-e5m2"
-    assert all(task.layer.elements == "fp8-e5m2" for task in best.tasks if isinstance(task, LoweredTask))
+    assert best.accelerator.input_format == form
+    assert all(task.layer.elements == form for task in best.tasks if isinstance(task, LoweredTask))
     # what is said of it is what a network in the best design's numbers loses
     samples = read_samples(DATA, baco.network(model), ("x",))
     own = Quantiser().on(best.accelerator)
@@ -176,7 +177,8 @@ def test_formats_of_elements_are_choices_too(model: str, tmp_path: Path) -> None
     judged = AccuracyJudge(baco.network(model), samples, quantiser=own).measure(numbers, operators=False)
     assert row["snr_db"] == judged.near.snr_db
     said = json.loads((folder / "accuracy.json").read_text())
-    assert said["quantiser"]["floats"] == {"form": "fp8-e5m2", "rows": best.accelerator.dim}
+    # sums of integers are those of any side
+    assert said["quantiser"]["floats"] == {"form": form, "rows": best.accelerator.dim if size == 1 else 0}
     assert said["networks"]["small"]["agreeing"] == judged.agreeing
 
 

@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError
 from baco.compiler.network.calibrate import random_inputs
 from baco.compiler.network.graph import QuantisedNetwork
+from baco.compiler.network.groups import groups_of
 from baco.compiler.network.program import compile_network
 from baco.compiler.network.quantise import quantise, quantise_inputs
 from baco.compiler.network.quantiser import DEFAULT, Quantiser
@@ -20,7 +22,7 @@ from baco.workloads.network import Network
 from tests.compiler.network import net_quant_networks as small
 from tests.compiler.network.test_net_float_arrays import run
 from tests.compiler.network.test_net_quant_random import RandomNetwork
-from tests.machines import SMALL, WIDE_INTS
+from tests.machines import BFLOATS, SMALL, WIDE_INTS
 from tests.seeds import seeds
 
 ROOMY = WIDE_INTS.replace(name="roomy", scratchpad_kib=32, accumulator_kib=8)
@@ -109,6 +111,14 @@ def test_what_numbers_get() -> None:
             limits = [quantised.values[one.value].encoding.high for one in (op.left, op.right)]  # type: ignore[union-attr]
             assert max(limits) ** 2 * op.left.shape[-1] <= 2**30
     assert beyond(quantised) == []
+
+
+@pytest.mark.parametrize("machine", [ROOMY, BFLOATS], ids=lambda one: one.name)
+def test_operators_run_one_by_one(machine: Accelerator) -> None:
+    """Units of several operators work on bytes: where they are asked for there are none."""
+    network = small.convolutions()
+    assert groups_of(quantise(network))
+    assert not groups_of(quantise(network, quantiser=DEFAULT.on(machine)))
 
 
 def test_what_is_refused() -> None:
