@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.bufferization import ToBufferOp
+from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg.ops import GenericOp, MatmulOp
 from xdsl.dialects.tensor import ExtractSliceOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from baco.accel.config import Accelerator
+from baco.accel.input_format import InputFormat
 from baco.common.errors import InputError
 from baco.compiler.abstraction import contraction_of, gemmini, is_identity, match
 from baco.compiler.blocks.elementwise import floating
@@ -30,6 +33,7 @@ from baco.compiler.blocks.reading import (
     shape_of,
     sum_operands,
 )
+from baco.compiler.blocks.scalars import width_of
 from baco.compiler.ir.known import known
 from baco.compiler.ir.location import location_of
 from baco.compiler.styles.explicit.plan import exact_products
@@ -57,6 +61,7 @@ class Analysis:
     """Facts about one function.
 
     Attributes:
+        element_bits: of the array's elements.
         products: the products that the array can compute.
         factors: blocks that are a factor of one: to be kept in the scratchpad.
         rights: by block, how it is the right factor of products.
@@ -65,6 +70,7 @@ class Analysis:
     """
 
     def __init__(self, function: func.FuncOp, accelerator: Accelerator) -> None:
+        self.element_bits = accelerator.input_bits
         self.products: dict[Operation, ArrayProduct] = {}
         self.factors: set[SSAValue] = set()
         self.rights: dict[SSAValue, list[Factor]] = {}
@@ -91,6 +97,8 @@ class Analysis:
         left, right = (factor_of(one) for one in op.inputs)
         if left is None or right is None or not is_identity(match(contraction_of(op), self._array)):
             return
+        if any(bits_of(one.source) != self.element_bits for one in (left, right)):
+            return
         self.products[op] = ArrayProduct(left, right, op.outputs[0])
         self.factors |= {left.source, right.source}
         self.rights.setdefault(right.source, []).append(right)
@@ -104,7 +112,7 @@ class Analysis:
             return None
         for total, other in (sides, sides[::-1]):
             if used_once_beside(total) and self.in_accumulator(total):
-                addend = addend_of(other)
+                addend = addend_of(other, self.element_bits)
                 if addend is not None and addend.load.source not in self.stored:
                     return AccumulatorSum(total, addend, other)
         return None
@@ -157,8 +165,8 @@ class Analysis:
                 following = [
                     total
                     for total, other in (sides, sides[::-1])
-                    if _loadable(addend_of(other), self.stored)
-                    and not _loadable(addend_of(total), self.stored)
+                    if _loadable(addend_of(other, self.element_bits), self.stored)
+                    and not _loadable(addend_of(total, self.element_bits), self.stored)
                 ]
                 if len(following) != 1:
                     return False
@@ -254,10 +262,25 @@ class Analysis:
         return (columns, rows) if factor.transposed else (rows, columns)
 
 
+def bits_of(block: SSAValue) -> int:
+    """Of an element of a block."""
+    assert isinstance(block.type, TensorType)
+    return width_of(block.type.element_type)
+
+
+def product_format(product: MatmulOp) -> InputFormat:
+    """What a product multiplies, as an array has it."""
+    if (form := floating(product)) is not None:
+        return cast(InputFormat, form)
+    factors = [factor_of(one) for one in product.inputs]
+    return "int16" if {one and bits_of(one.source) for one in factors} == {16} else "integer"
+
+
 def check_format(product: MatmulOp, accelerator: Accelerator) -> None:
-    """Raise InputError, with the line, for a product of other elements than the array computes."""
-    form = floating(product) or "integer"
-    if form != accelerator.input_format:
+    """Raise InputError, with the line, for a product of other elements than the array computes; one of int16 beside int8 is left to the host
+    core."""
+    form = product_format(product)
+    if form != accelerator.input_format and (form, accelerator.input_format) != ("int16", "integer"):
         kinds = [
             "integers" if one == "integer" else f"elements of {one}"
             for one in (form, accelerator.input_format)

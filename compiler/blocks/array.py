@@ -67,7 +67,7 @@ class ArrayCode:
             size if isinstance(size, int) or size in state.numbers else extent
             for size, extent in zip(asked, shape, strict=True)
         )
-        addend = addend_of(value)
+        addend = addend_of(value, state.analysis.element_bits)
         if addend is not None and addend.load.source in state.analysis.stored:
             addend = None
         source = None

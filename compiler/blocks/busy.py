@@ -144,7 +144,9 @@ class BlockRates:
         riding = self.analysis.sum_of(value)
         if riding is not None:
             return self.load(riding.addend.load)
-        if any(use.operation in self.analysis.products for use in value.uses) or addend_of(value) is not None:
+        if any(use.operation in self.analysis.products for use in value.uses) or (
+            addend_of(value, self.analysis.element_bits) is not None
+        ):
             return BlockCycles()
         source = _before_the_way_out(value)
         if source is not value and self.analysis.in_accumulator(source):

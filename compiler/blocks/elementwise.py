@@ -101,7 +101,9 @@ def scalar(op: Operation, operands: Sequence[SSAValue], insert: Insert) -> SSAVa
         source, target = baco.element_type(op.value.type), baco.element_type(op.result.type)
         return cast(operands[0], _unsigned(source), signless(target), insert)
     if isinstance(op, baco.RequantizeOp):
-        return _requantize(operands[0], op.scale, signless(baco.element_type(op.result.type)), insert)
+        element = baco.element_type(op.result.type)
+        bits = element.width.data if isinstance(element, IntegerType) else 8
+        return _requantize(operands[0], op.scale, signless(element), bits, insert)
     return None
 
 
@@ -140,17 +142,18 @@ def cast(value: SSAValue, unsigned: bool, target: Attribute, insert: Insert) -> 
     return insert((arith.ExtUIOp if unsigned else arith.ExtSIOp)(value, target))
 
 
-def _requantize(value: SSAValue, scale: FloatAttr, element: Attribute, insert: Insert) -> SSAValue:
-    """int32 -> float32, scaled, rounded to nearest even, saturated to int8 (instruction set, section 10); of floating point the same
-    operations stand for what arrays make of sums (`baco.compiler.blocks.host` has no meaning for them)."""
-    f32 = Float32Type()
+def _requantize(value: SSAValue, scale: FloatAttr, element: Attribute, bits: int, insert: Insert) -> SSAValue:
+    """int32 -> float32, scaled, rounded to nearest even, saturated to so many bits (instruction set, section 10); of floating point the same
+    operations, of 8 bits, stand for what arrays make of sums (`baco.compiler.blocks.host` has no meaning for them)."""
+    f32, most = Float32Type(), float(1 << (bits - 1))
 
     def constant(number: float) -> SSAValue:
         return insert(arith.ConstantOp(FloatAttr(number, f32)))
 
     scaled = insert(arith.MulfOp(insert(arith.SIToFPOp(value, f32)), insert(arith.ConstantOp(scale))))
     rounded = insert(math.RoundEvenOp(scaled))
-    bounded = insert(arith.MinimumfOp(insert(arith.MaximumfOp(rounded, constant(-128.0))), constant(127.0)))
+    above = insert(arith.MaximumfOp(rounded, constant(-most)))
+    bounded = insert(arith.MinimumfOp(above, constant(most - 1)))
     assert isinstance(element, IntegerType)
     return insert(arith.FPToSIOp(bounded, element))
 

@@ -22,7 +22,7 @@ from baco.common.errors import InputError
 from baco.compiler.blocks.elementwise import floating
 from baco.compiler.blocks.memory import Accumulated, Computed, Filled, InMemory
 from baco.compiler.blocks.reading import requantisation, shape_of
-from baco.compiler.blocks.scalars import is_scalar_operation, requantise, scalar_operation, truth
+from baco.compiler.blocks.scalars import is_scalar_operation, requantise, scalar_operation, truth, width_of
 from baco.compiler.blocks.state import LoweringState, bytes_of
 from baco.compiler.ir.emit import Condition, Number
 from baco.compiler.ir.location import location_of
@@ -209,7 +209,7 @@ class HostCode:
             elif isinstance(op, scf.IfOp) and len(op.results) == 1:
                 local[op.results[0]] = self._choice(op, number(op.cond), local, at)
             elif isinstance(op, arith.FPToSIOp) and (found := requantisation(op.result)) is not None:
-                local[op.result] = requantise(e, number(found[0]), found[1])
+                local[op.result] = requantise(e, number(found[0]), found[1], width_of(op.result.type))
             elif (is_scalar_operation(op) and isinstance(op.results[0].type, IntegerType)) or _on_index(op):
                 local[op.results[0]] = scalar_operation(e, op, [number(one) for one in op.operands])
             elif op.results and not isinstance(op.results[0].type, IntegerType):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, i64
@@ -19,9 +18,8 @@ from xdsl.dialects.linalg.ops import MatmulOp
 from xdsl.ir import BlockArgument, Operation
 
 from baco.accel.config import Accelerator
-from baco.accel.input_format import InputFormat
 from baco.common.errors import InfeasibleError, InputError
-from baco.compiler.blocks.analysis import enclosing_loops
+from baco.compiler.blocks.analysis import enclosing_loops, product_format
 from baco.compiler.blocks.elementwise import floating
 from baco.compiler.blocks.reading import Addend
 from baco.compiler.blocks.rounds import Rounds
@@ -149,8 +147,8 @@ def tiled_product(function: func.FuncOp) -> TiledProduct:
     view, value = stored_block(store)
     total, scale, relu, addends = way_out(value, store)
     start = summed_from(product, inside[len(outside) :], total)
-    elements = cast(InputFormat, floating(product) or "integer")
-    if elements != "integer" and addends:
+    elements = product_format(product)
+    if floating(product) and addends:
         raise not_tiled(store, "sums in floating point begin with the bias")
     addends += added_at_start(start, store)
     factors = [factor_matrix(one, rounds, product, programs.count) for one in product.inputs]

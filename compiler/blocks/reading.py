@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from xdsl.dialects import arith, math, memref
 from xdsl.dialects.bufferization import ToTensorOp
-from xdsl.dialects.builtin import DYNAMIC_INDEX, FloatAttr, IntegerType, MemRefType, TensorType, i8, i32
+from xdsl.dialects.builtin import DYNAMIC_INDEX, FloatAttr, IntegerType, MemRefType, TensorType, i8, i16, i32
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.dialects.linalg.ops import FillOp, GenericOp
 from xdsl.dialects.tensor import CastOp, PadOp, YieldOp
@@ -191,8 +191,8 @@ def _reduces(op: GenericOp) -> bool:
 
 
 def _element(op: arith.ExtSIOp) -> bool:
-    """What is widened is an element of an array: int8, or floating point."""
-    return op.input.type == i8 or floating(op) is not None
+    """What is widened is an element of an array: int8, int16, or floating point."""
+    return op.input.type in (i8, i16) or floating(op) is not None
 
 
 def factor_of(value: SSAValue) -> Factor | None:
@@ -213,8 +213,8 @@ def factor_of(value: SSAValue) -> Factor | None:
     return Factor(value, transposed)
 
 
-def addend_of(value: SSAValue) -> Addend | None:
-    """What loads to the accumulator can give, None for anything else."""
+def addend_of(value: SSAValue, bits: int | None = None) -> Addend | None:
+    """What loads to the accumulator can give, sums or elements (of so many bits, where they are given), None for anything else."""
     target = shape_of(value)
     if len(target) != 2:
         return None
@@ -230,6 +230,8 @@ def addend_of(value: SSAValue) -> Addend | None:
         value = source
     load = block_load(value)
     if load is None or (load.bits == 32) == extended or not load.zero_padded_high:
+        return None
+    if extended and bits not in (None, load.bits):
         return None
     row, column = along
     if column is None or any(
@@ -293,7 +295,7 @@ def is_relu(value: SSAValue) -> SSAValue | None:
 
 
 def requantised(value: SSAValue) -> tuple[SSAValue, int] | None:
-    """The block of int32 that is requantised to int8, and the float32 scale's bits; None for anything else."""
+    """The block of int32 that is requantised to int8 or int16, and the float32 scale's bits; None for anything else."""
     op = value.owner
     if not isinstance(op, GenericOp) or len(op.inputs) != 1 or not _identities(op):
         return None
@@ -306,7 +308,7 @@ def requantised(value: SSAValue) -> tuple[SSAValue, int] | None:
 
 
 def requantisation(result: SSAValue) -> tuple[SSAValue, int] | None:
-    """The i32 scalar and the bits of the scale behind an i8 scalar that the steps of a requantisation compute."""
+    """The i32 scalar and the bits of the scale behind an i8 or i16 scalar that the steps of a requantisation compute."""
     steps = (
         arith.FPToSIOp,
         arith.MinimumfOp,
@@ -315,7 +317,10 @@ def requantisation(result: SSAValue) -> tuple[SSAValue, int] | None:
         arith.MulfOp,
         arith.SIToFPOp,
     )
-    bounds: dict[type, float] = {arith.MinimumfOp: 127.0, arith.MaximumfOp: -128.0}
+    # of floating point those of 8 bits stand for its own
+    wide = result.type == i16 and isinstance(result.owner, Operation) and not floating(result.owner)
+    most = float(1 << 15 if wide else 1 << 7)
+    bounds: dict[type, float] = {arith.MinimumfOp: most - 1, arith.MaximumfOp: -most}
     scale = 0.0
     for step in steps:
         op = result.owner

@@ -204,8 +204,8 @@ def _simple_division(op: arith.FloorDivSIOp | arith.RemSIOp) -> bool:
     return low >= 0 and first == last and first > 0
 
 
-def requantise(e: Emitter, number: Number, scale_bits: int) -> Number:
-    """int32 to int8 as the accelerator stores results (instruction set, section 10), in whole numbers.
+def requantise(e: Emitter, number: Number, scale_bits: int, bits: int) -> Number:
+    """int32 to int8 or int16 (`bits`) as the accelerator stores results (instruction set, section 10), in whole numbers.
 
     float32 of the number, times the scale in float32, each rounded to nearest even, then to the nearest integer, ties
     to even, saturated. A product too small for a normal float32 is 0 either way.
@@ -223,12 +223,13 @@ def requantise(e: Emitter, number: Number, scale_bits: int) -> Number:
     # |result| = digits * 2^power: at least 2^32 saturates, at most 2^-40 of 24 digits vanishes
     left = e.min(e.max(power_of_result, 0), 32)
     right = e.min(e.max(e.sub(0, power_of_result), 0), 40)
-    rounded = e.min(_round_shift(e, shifted_left(e, digits, left), right), 128)
+    most = 1 << (bits - 1)
+    rounded = e.min(_round_shift(e, shifted_left(e, digits, left), right), most)
     if scale_bits >> 31:
         result = e.select(negative, rounded, e.sub(0, rounded))
     else:
         result = e.select(negative, e.sub(0, rounded), rounded)
-    return e.max(e.min(result, 127), -128)
+    return e.max(e.min(result, most - 1), -most)
 
 
 def _to_24_bits(e: Emitter, number: Number, steps: Sequence[int]) -> tuple[Number, Number]:

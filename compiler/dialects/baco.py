@@ -39,6 +39,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     i1,
     i8,
+    i16,
     i32,
     i64,
 )
@@ -458,7 +459,7 @@ class StoreOp(_AccessOp):
 class DotOp(IRDLOperation):
     """The matrix product of `a` (M x K) and `b` (K x N), plus `accumulator` (M x N) if given, in i32.
 
-    Operands are i8 or ui8, each its own; products and sums are exact modulo 2^32. Or both are of one type of floating point: then
+    Operands are i8 or ui8, each its own, or both i16; products and sums are exact modulo 2^32. Or both are of one type of floating point: then
     sums are f32, added up as `baco.compiler.layers.float_sums` has it, blocks of as many products as the array has rows to what there is.
     """
 
@@ -496,9 +497,9 @@ class DotOp(IRDLOperation):
                 f"the shapes of {self.a.type} and {self.b.type} do not agree for a matrix product"
             )
         element = element_type(self.a.type)
-        check_value(self.a.type, (i8, ui8, *FLOAT_ELEMENTS.values()), "the first factor")
-        floats = element in FLOAT_TYPES
-        check_value(self.b.type, (element,) if floats else (i8, ui8), "the second factor")
+        check_value(self.a.type, (i8, ui8, i16, *FLOAT_ELEMENTS.values()), "the first factor")
+        alike = element in (i16, *FLOAT_TYPES)
+        check_value(self.b.type, (element,) if alike else (i8, ui8), "the second factor")
         expected = TensorType(self._sum_of(self.a.type), [a[0], b[1]])
         if self.result.type != expected:
             raise VerifyException(f"this product gives {expected}, not {self.result.type}")

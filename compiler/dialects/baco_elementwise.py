@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     i1,
     i8,
+    i16,
     i32,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -243,10 +244,10 @@ class CastOp(IRDLOperation):
 
 @irdl_op_definition
 class RequantizeOp(IRDLOperation):
-    """i32 to i8 as the accelerator stores results (instruction set, section 10).
+    """i32 to i8 or i16 as the accelerator stores results (instruction set, section 10).
 
     int32 -> float32, to nearest even; times `scale` in float32, to nearest even; -> integer, to nearest
-    even; saturated to -128 ... 127. Or f32 to an element of floating point: times `scale`, a power of two, and
+    even; saturated to -128 ... 127, or -32768 ... 32767. Or f32 to an element of floating point: times `scale`, a power of two, and
     rounded once, saturated.
     """
 
@@ -269,7 +270,7 @@ class RequantizeOp(IRDLOperation):
     def verify_(self) -> None:
         check_value(self.value.type, (i32, f32), "the operand")
         floats = element_type(self.value.type) == f32
-        results = tuple(FLOAT_ELEMENTS.values()) if floats else (i8,)
+        results = tuple(FLOAT_ELEMENTS.values()) if floats else (i8, i16)
         if self.result.type not in [block_type(shape_of(self.value.type), one) for one in results]:
             raise VerifyException(f"requantising {self.value.type} cannot give {self.result.type}")
         if floats and np.frexp(self.scale.value.data)[0] != 0.5:

@@ -166,7 +166,9 @@ class _Program:
             return values[0].astype(_NUMPY[ir.element_type(op.result.type)])
         if isinstance(op, ir.RequantizeOp):
             scaled = values[0].astype(np.float32) * np.float32(op.scale.value.data)
-            return np.clip(np.rint(scaled), -128, 127).astype(np.int8)
+            kind = np.dtype(_NUMPY[ir.element_type(op.result.type)])
+            most = 1 << (8 * kind.itemsize - 1)
+            return np.clip(np.rint(scaled), -most, most - 1).astype(kind)
         if isinstance(op, ir.SoftmaxOp):
             return softmax(values[0], values[1] if op.mask is not None else None, op.table, op.numerator)
         kind = _NUMPY[ir.element_type(op.results[0].type)]

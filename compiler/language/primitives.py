@@ -12,7 +12,7 @@ from baco.compiler.dialects.baco import DotOp, ExpandDimsOp, TransOp
 from baco.compiler.dialects.baco_types import MOST_BLOCK_ELEMENTS, MOST_BLOCK_RANK
 from baco.compiler.language import access, arithmetic, layouts, rows
 from baco.compiler.language.builder import Builder
-from baco.compiler.language.dtypes import BY_NAME, Dtype, boolean, float32, int8, int32, offset, uint8
+from baco.compiler.language.dtypes import BY_NAME, Dtype, boolean, float32, int8, int16, int32, offset, uint8
 from baco.compiler.language.forms import Form, ceiling_quotient
 from baco.compiler.language.source import KernelError
 from baco.compiler.language.values import (
@@ -189,14 +189,14 @@ def dot(b: Builder, a: Value, second: Value, accumulator: Value = NONE) -> Value
     for value in (a, second):
         if not isinstance(value, Data) or len(value.shape) != 2:
             b.fail(f"baco.dot multiplies blocks with two dimensions, got {value.describe()}")
-        if value.dtype not in (int8, uint8) and (value.dtype == float32 or not value.dtype.floating):
+        if value.dtype not in (int8, uint8, int16) and (value.dtype == float32 or not value.dtype.floating):
             b.fail(
-                f"baco.dot multiplies int8 or uint8, or elements of floating point, got {value.describe()}",
+                f"baco.dot multiplies int8, uint8 or int16, or elements of floating point, got {value.describe()}",
                 'cast by `.to("int8")`',
             )
     assert isinstance(a, Data)
     assert isinstance(second, Data)
-    if a.dtype != second.dtype and (a.dtype.floating or second.dtype.floating):
+    if a.dtype != second.dtype and not {a.dtype, second.dtype} <= {int8, uint8}:
         b.fail(f"baco.dot of {a.describe()} and {second.describe()}", "an array has elements of one type")
     total_type = float32 if a.dtype.floating else int32
     if a.shape[1] != second.shape[0]:

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from baco.compiler.dialects.baco import ExpandDimsOp, ReduceOp, RequantizeOp, SoftmaxOp, shape_of
 from baco.compiler.language import layouts
 from baco.compiler.language.builder import Builder
-from baco.compiler.language.dtypes import Dtype, boolean, float32, int8, int32
+from baco.compiler.language.dtypes import Dtype, boolean, float32, int8, int16, int32
 from baco.compiler.language.values import Data, Integer, KernelConstant, Offsets, Value, format_shape
 from baco.compiler.row_functions import MOST_COLUMNS
 
@@ -87,19 +87,20 @@ def softmax(b: Builder, value: Value, scale: Value, out_scale: Value, mask: Valu
 
 
 def requantize(b: Builder, value: Value, scale: Value, dtype: Dtype | None = None) -> Value:
-    """int32 or float32 as the accelerator stores results, times a scale: int8, or the given type of floating point."""
+    """int32 or float32 as the accelerator stores results, times a scale: int8, int16 where that is given, or the given type of floating
+    point."""
     if not isinstance(value, Data) or value.dtype not in (int32, float32):
         b.fail(f"baco.requantize takes int32 or float32, got {value.describe()}", 'cast by `.to("int32")`')
     factor = _scale(b, scale, "the scale")
     if value.dtype == float32:
         return _rounded(b, value, factor, dtype)
-    if dtype not in (None, int8):
-        b.fail(f"baco.requantize of int32 to {dtype}", "int32 becomes int8")
+    if dtype not in (None, int8, int16):
+        b.fail(f"baco.requantize of int32 to {dtype}", "int32 becomes int8 or int16")
     with np.errstate(over="ignore"):
         rounded = float(np.float32(factor))
     if not isfinite(rounded):
         b.fail(f"the scale {factor} is no finite float32")
-    return Data(b.emit(RequantizeOp(value.ssa, rounded)))
+    return Data(b.emit(RequantizeOp(value.ssa, rounded, (dtype or int8).ir)))
 
 
 def _rounded(b: Builder, value: Data, factor: float, dtype: Dtype | None) -> Value:

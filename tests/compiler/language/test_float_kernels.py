@@ -272,7 +272,7 @@ CODES, E4M3 = np.ones(64, np.int8), np.ones(64, ml_dtypes.float8_e4m3fn)
         (lambda: (product, (E4M3, E4M3, F32.copy(), 8)), SMALL, "a product of elements of fp8-e4m3, and small computes integers"),
         (lambda: (product, (E4M3, E4M3, F32.copy(), 8)), BFLOATS, "a product of elements of fp8-e4m3, and bfloats computes elements of bf16"),
         (lambda: (product, (E4M3, BF16, F32.copy(), 8)), FLOATS, "an array has elements of one type"),
-        (lambda: (product, (F32, F32, F32.copy(), 8)), FLOATS, "multiplies int8 or uint8, or elements of floating point"),
+        (lambda: (product, (F32, F32, F32.copy(), 8)), FLOATS, "multiplies int8, uint8 or int16, or elements of floating point"),
         (lambda: (scaled, (F32, BF16.copy(), 0.3, 8)), BFLOATS, "the scale 0.3 is no power of two"),
         (lambda: (scaled, (F32, BF16.copy(), -0.5, 8)), BFLOATS, "the scale -0.5 is no power of two"),
         (lambda: (scaled, (F32, BF16.copy(), 0.5, 8)), BFLOATS, "arrays of floating point do not compute this"),
