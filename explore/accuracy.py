@@ -73,6 +73,8 @@ class StudyAccuracy:
         """What is not int8, in words."""
         if self.quantiser.weight_format == "int4":
             return ", weights of 4 bits"
+        if self.quantiser.block_weights is not None:
+            return f", weights in {self.quantiser.block_weights}"
         layers = self.quantiser.int4_layers
         return f", weights of 4 bits in {', '.join(layers)}" if layers else ""
 

@@ -63,6 +63,8 @@ class CompileOptions:
         scales: of a network's quantisation: `float` or `power-of-two`.
         observer: where scales of activations end: `mse`, `min-max`, `percentile` or `entropy`.
         weight_format: of a network's trained weights: `int8`, or `int4`, which lie two a byte where the accelerator has `packed_weights`.
+            On arrays of bfloat16, blocks of 32 channels with a shared power of two, `mxint8`, `mxfp8-e4m3`, `mxfp8-e5m2` or `mxfp4`, which
+            lie so where the accelerator has `block_weights`, and are stored as bfloat16 else.
         weight_scales: one for all weights of a layer, `tensor`, or one for each `channel` of its output.
         weight_rounding: of trained weights: `nearest`, or `compensated`: one after the other, those still to come taking back what
             rounded ones add to sums of the samples.

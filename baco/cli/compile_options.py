@@ -136,7 +136,8 @@ class NetworkOptions:
         layers (N): Run repeated blocks only so many times.
         scales: Of the quantisation: float or power-of-two.
         observer (NAME): Where scales of activations end: mse, min-max, percentile or entropy.
-        weight_format: Of trained weights: int8, or int4, which lie two a byte where the accelerator has packed_weights.
+        weight_format: Of trained weights: int8, or int4, which lie two a byte where the accelerator has packed_weights. On arrays of bf16
+            blocks with shared powers, mxint8, mxfp8-e4m3, mxfp8-e5m2 or mxfp4, which lie so where it has block_weights.
         weight_scales (WHOSE): One for all weights of a layer, tensor, or one for each channel of its output, which machines with
             requantization apply on the way out and the host core else.
         weight_rounding (HOW): Of trained weights: nearest, or compensated: one after the other, those still to come taking back what

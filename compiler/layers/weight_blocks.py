@@ -41,6 +41,12 @@ def in_blocks(form: str, numbers: Array) -> Array:
     return _NUMBERS.rounded(np.swapaxes(kept, -1, -2))
 
 
+def even_panel(columns: int, most: int, unit: int) -> int:
+    """Columns of a panel of at most `most`, a multiple of `unit`, which leave the fewest beyond the last; an even number."""
+    part = -(-columns // -(-columns // most))
+    return min(-(-part // unit) * unit, columns + columns % 2)
+
+
 @dataclass(frozen=True)
 class WeightBlocks:
     """How weights of K columns lie in main memory: in panels of columns, one after the other, the last of which may have columns

@@ -11,6 +11,7 @@ from typing import cast, get_args
 import numpy as np
 
 from baco.common.errors import InputError, Location
+from baco.compiler.layers.weight_blocks import BlockWeights
 from baco.compiler.network.calibrate import Ranges
 from baco.compiler.network.compensation import Moments, ReadMoments
 from baco.compiler.network.graph import QuantisedNetwork
@@ -158,6 +159,7 @@ class IntegerBuilder:
         dtype: Dtype = "int8",
         role: Role = "intermediate",
         encoding: Encoding | None = None,
+        blocks: BlockWeights | None = None,
     ) -> View:
         """A new value of this (or the next free) name, and the view of all of it; `encoding` comes before `scale`."""
         unique = _free_name(name, self.values)
@@ -166,7 +168,7 @@ class IntegerBuilder:
             scale, zero = encoding.scale, encoding.zero
         if encoding is not None and encoding.bits == 16:
             dtype = "int16"
-        self.values[unique] = IntegerTensor(unique, tuple(shape), dtype, scale, role, zero, encoding)
+        self.values[unique] = IntegerTensor(unique, tuple(shape), dtype, scale, role, zero, encoding, blocks)
         return dense(unique, shape)
 
     def moments(self, weight: str) -> Moments | None:
@@ -174,7 +176,12 @@ class IntegerBuilder:
         return None if self._moments is None else self._moments.of(weight)
 
     def constant(
-        self, name: str, array: np.ndarray, scale: float = 1.0, encoding: Encoding | None = None
+        self,
+        name: str,
+        array: np.ndarray,
+        scale: float = 1.0,
+        encoding: Encoding | None = None,
+        blocks: BlockWeights | None = None,
     ) -> View:
         """A constant value; equal ones of one name are stored once."""
         if encoding is not None:
@@ -186,7 +193,7 @@ class IntegerBuilder:
                 return dense(name, array.shape)
         assert array.dtype.name in get_args(Dtype), array.dtype
         dtype = cast(Dtype, array.dtype.name)
-        view = self.value(name, array.shape, scale, dtype, "constant", encoding)
+        view = self.value(name, array.shape, scale, dtype, "constant", encoding, blocks)
         self.constants[view.value] = np.ascontiguousarray(array)
         return view
 

@@ -8,6 +8,7 @@
   ratio of the powers of two; where nothing reads codes, or the ratio is none, sums are stored as they are and the host goes on.
 * An addition whose result is stored in codes reads codes, too, where both operands are tensors of its shape: the array adds them
   (`baco.compiler.ops.elements.CodedSum`), of codes of 8 bits.
+* Trained weights of bfloat16 may be numbers of blocks with shared powers of two, along channels (`Quantiser.block_weights`).
 * All else is float32, by the host core: the operators of `given_floats`, which round to codes where the result is to be some.
 * Of int16 codes are whole numbers, of any scale (`baco.compiler.network.wide_integers`), the bias is int32 and sums are, which the host
   core makes real numbers where they are stored; ratios of scales are any float32. All else is as of bfloat16.
@@ -21,6 +22,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 import numpy as np
 
 from baco.accel.number_formats import FORMATS, FloatFormat
+from baco.compiler.layers.weight_blocks import in_blocks
 from baco.compiler.layers.wide_sums import ArraySums, WideSums
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, semantics_of
 from baco.compiler.network.calibrate import Ranges
@@ -48,6 +50,7 @@ from baco.compiler.network.wide_integers import (
     weights_encoding,
     wide_encoding,
 )
+from baco.compiler.ops.arithmetic import distinct
 from baco.compiler.ops.elements import CodedSum, ScaledIntegers
 from baco.compiler.ops.elementwise import Map
 from baco.compiler.ops.products import Convolution, MatMul
@@ -173,7 +176,10 @@ def convolution(b: IntegerBuilder, op: Operator) -> None:
     window = ConvolutionGeometry.of(op, padding)
     source = image_of(b, b.operand(x, op, as_given=True), op)
     total = shift * e.factor + e.shift
-    weights = _weights(b, f"{op.name}.weight", kernel, kernel.reshape(-1, len(shift)), total, source)
+    kernel = _in_blocks(b, kernel)
+    weights = _weights(
+        b, f"{op.name}.weight", kernel, kernel.reshape(-1, len(shift)), total, source, blocks=True
+    )
     offsets = _bias(b, op, total, b.scale(source) * b.scale(weights), len(shift))
 
     def emit(name: str, output: View, relu: bool, scale: float | None) -> None:
@@ -217,7 +223,8 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
         weight = b.parameters.scaled(right, e.factor * alpha)
         weight = weight.reshape(-1, 1) if vector else weight
         weight = weight if flat is None else flat.reordered(weight)
-        b_view = _weights(b, f"{op.name}.weight", weight, weight, total, a_view)
+        weight = _in_blocks(b, weight)
+        b_view = _weights(b, f"{op.name}.weight", weight, weight, total, a_view, blocks=True)
     else:
         b_view = matrix_of(b, _operand(b, right, left, op), op, row=False)
         factor = float(np.prod(e.factor)) * alpha
@@ -255,6 +262,8 @@ def _weights(
     matrix: np.ndarray,
     offsets: np.ndarray,
     read: View | None,
+    *,
+    blocks: bool = False,
 ) -> View:
     """A constant in codes, by a scale of its own.
 
@@ -262,6 +271,7 @@ def _weights(
         matrix: the same [..., K, N], of which each column is summed up.
         offsets: what is added to sums, real numbers.
         read: what it is multiplied by; None for another constant.
+        blocks: its numbers are those of `_in_blocks`.
     """
     largest = float(np.abs(numbers).max(initial=0.0))
     encoding: Encoding = _encoding(_floats(b), largest)
@@ -270,7 +280,17 @@ def _weights(
         assert isinstance(other, WideEncoding)
         sums = np.abs(matrix).astype(np.float64).sum(-2)
         encoding = weights_encoding(largest, sums, offsets, matrix.shape[-2], reach(other), other.scale)
-    return b.constant(name, encoding.whole(numbers), encoding=encoding)
+    form = b.quantiser.block_weights if blocks else None
+    return b.constant(name, encoding.whole(numbers), encoding=encoding, blocks=form)
+
+
+def _in_blocks(b: IntegerBuilder, weights: np.ndarray) -> np.ndarray:
+    """What is left of trained weights [..., C, K] in the quantiser's blocks of channels, if it has some."""
+    form = b.quantiser.block_weights
+    if form is None:
+        return weights
+    # what is the same along a dimension is the same in its blocks
+    return np.broadcast_to(in_blocks(form, distinct(weights)), weights.shape)
 
 
 def _bias(b: IntegerBuilder, op: Operator, numbers: np.ndarray, unit: float, channels: int) -> View | None:

@@ -12,7 +12,9 @@ from baco.accel.config import Accelerator
 from baco.accel.isa import float32_bits
 from baco.accel.number_formats import FORMATS, IntegerFormat
 from baco.common.errors import InfeasibleError
+from baco.compiler.analysis.arrays import INTEGERS
 from baco.compiler.layers.layer import Layer, Layout, packed_nibbles
+from baco.compiler.layers.weight_blocks import WeightBlocks, even_panel
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.group_writer import GroupWriter
 from baco.compiler.network.groups import GroupScheduler
@@ -22,6 +24,7 @@ from baco.compiler.network.step_writer import aligned_pitch, turned_rows
 from baco.compiler.network.steps import Argument
 from baco.compiler.ops.elementwise import Map
 from baco.compiler.ops.views import View
+from baco.compiler.styles.explicit.extents import load_blocks
 
 #: A layer, whether its results go through a table, and how they are requantised beyond the layer's scale.
 _Wanted = tuple[Layer, bool, OutputStage | None]
@@ -126,13 +129,43 @@ class LayerWriter(GroupWriter):
             )
 
     def _with_weights(self, layer: Layer, weight: View) -> tuple[str | None, View]:
-        """The function of a layer and the weights that it takes: two a byte, where they are constants of 4 bits and a code style of
-        the accelerator can load them so; else as they are."""
+        """The function of a layer and the weights that it takes: two a byte or in blocks with shared powers, where they are such
+        constants and a code style of the accelerator can load them so; else as they are."""
+        blocked = self._block_weights(layer, weight)
+        if blocked is not None:
+            return blocked
         packed = self._packed_weights(layer, weight)
         name = None if packed is None else self._layer_name(packed[0], noted=False)
         if packed is None or name is None:
             return self._layer_name(layer), weight
         return name, packed[1]
+
+    def _block_weights(self, layer: Layer, weight: View) -> tuple[str, View] | None:
+        """The function of a layer whose weights lie in blocks with shared powers, and these; None where that cannot be, or takes no
+        less memory.
+
+        Panels have even parts of the columns, as many as a load brings or, where tiles of that many do not fit, as the array has.
+        """
+        constant, p = self.network.values.get(weight.value), layer.problem
+        form = None if constant is None else constant.blocks
+        if form is None or not self.accelerator.features.block_weights or p.groups > 1:
+            return None
+        elements = self._elements(weight).reshape(-1, *weight.shape[-2:])
+        if weight.value not in self._data or elements.shape != (p.S * p.R, p.C, p.K):
+            return None
+        dim = self.accelerator.dim
+        together = load_blocks(INTEGERS, dim, self.accelerator.dma_max_bytes, layer.element_bytes)
+        for columns in dict.fromkeys(even_panel(p.K, most, dim) for most in (dim * together, dim)):
+            blocks = WeightBlocks(form, columns)
+            stored = blocks.stored(elements)
+            if stored is None or stored.nbytes >= elements.nbytes:
+                return None
+            own = replace(layer, weights_transposed=False, weight=Layout(0), weight_blocks=blocks)
+            name = self._layer_name(own, noted=False)
+            if name is not None:
+                place = f"{weight.value}.{weight.offset}.{'x'.join(map(str, weight.shape))}"
+                return name, self._add_constant(f"{place}.{form}.{columns}", stored)
+        return None
 
     def _packed_weights(self, layer: Layer, weight: View) -> tuple[Layer, View] | None:
         """A layer whose weights lie two a byte, and these, in rows that begin with a byte; None where that cannot be.

@@ -79,6 +79,9 @@ class _LibraryLowering(Lowering):
     def _packed_weights(self, layer: Layer, weight: View) -> None:
         return None  # the library knows bytes only
 
+    def _block_weights(self, layer: Layer, weight: View) -> None:
+        return None
+
     def _convolution(self, op: Convolution) -> None:
         rows = self._rows_of(op)
         if rows and self._cycles_by_tiling(rows[0]) * len(rows) < self._cycles_by_tiling(op):

@@ -240,6 +240,11 @@ def _integers(
     network = settle_requantisations(network, ranges)
     indices = index_inputs(network)
     encodings = given_encodings(network, indices)
+    if quantiser.block_weights is not None and not quantiser.floats:
+        raise InputError(
+            f"weights in {quantiser.block_weights} are for arrays of bf16, and these are integers",
+            hint="give weight_format where the network is compiled for such an array",
+        )
     if quantiser.floats:
         if encodings or given:
             raise InputError(

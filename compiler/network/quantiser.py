@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError, InputError, did_you_mean
 from baco.compiler.layers.float_sums import FloatSums
+from baco.compiler.layers.weight_blocks import BLOCK_WEIGHTS, BlockWeights
 from baco.compiler.layers.wide_sums import ArraySums, WideSums, array_sums
 
 #: How scales are chosen: any float32, or powers of two only.
@@ -16,8 +17,9 @@ Scales: TypeAlias = Literal["float", "power-of-two"]
 #: Where the scale of an activation ends (`baco.compiler.network.observers`).
 Observer: TypeAlias = Literal["mse", "min-max", "percentile", "entropy"]
 OBSERVERS: tuple[Observer, ...] = get_args(Observer)
-#: Formats of trained weights; what is computed is int8 all the same.
-WeightFormat: TypeAlias = Literal["int8", "int4"]
+#: Formats of trained weights of int8 networks; what is computed is int8 all the same. And blocks with shared powers, whose numbers
+#: networks of bfloat16 then have.
+WeightFormat: TypeAlias = Literal["int8", "int4", BlockWeights]
 #: How weights become whole numbers: each the nearest, or one after the other (`baco.compiler.network.compensation`).
 WeightRounding: TypeAlias = Literal["nearest", "compensated"]
 #: What has a scale of its own: all weights of an operator, or those of each output channel.
@@ -44,7 +46,8 @@ class Quantiser:
         scales: any float32, or powers of two.
         bias_correction: whether biases take back what rounded weights add to sums on average.
         calibration: samples, of those given, that ranges are taken from at most: the first ones.
-        weight_format: of trained weights. int4 ones lie two a byte where the accelerator has `packed_weights`, else as int8.
+        weight_format: of trained weights. int4 ones lie two a byte where the accelerator has `packed_weights`, else as int8. Those in blocks,
+            of 32 channels with a shared power of two, are for arrays of bfloat16, and lie so where the accelerator has `block_weights`.
         weight_scales: what has a scale. Scales of channels are applied on the way out by machines with the feature
             `requantization`, else by the host core, and not to maxima over windows that ride.
         equalisation: whether channels of neighbouring layers are brought to like ranges first (`equalise.equalised`).
@@ -96,6 +99,14 @@ class Quantiser:
         """The same for the elements of an accelerator. Raises InfeasibleError for choices of int8 where it computes no such."""
         floats = array_sums(accelerator)
         chosen = [name for name in _OF_INTEGERS if getattr(self, name) != getattr(DEFAULT, name)]
+        if self.block_weights is not None and accelerator.input_format != "bf16":
+            raise InfeasibleError(
+                f"weights in {self.weight_format} are for arrays of bf16, and the elements of {accelerator.name} are"
+                f" {accelerator.elements}",
+                hint="set input_format to bf16, or leave weight_format out",
+            )
+        if self.block_weights is not None:
+            chosen.remove("weight_format")
         if floats and chosen:
             raise InfeasibleError(
                 f"{', '.join(chosen)} cannot be chosen for {accelerator.name}, whose elements are {floats.form}",
@@ -107,7 +118,11 @@ class Quantiser:
     def label(self) -> str:
         """The choices that lose more or less accuracy, in a few words, the observer first."""
         if self.floats:
-            return self.floats.form
+            return (
+                self.floats.form
+                if self.block_weights is None
+                else f"{self.floats.form}, {self.block_weights} weights"
+            )
         words = {
             "int4": self.weight_format == "int4",
             f"int4 in {', '.join(self.int4_layers)}": bool(self.int4_layers),
@@ -116,6 +131,11 @@ class Quantiser:
             "errors compensated": self.weight_rounding == "compensated",
         }
         return ", ".join([self.observer, *(word for word, chosen in words.items() if chosen)])
+
+    @property
+    def block_weights(self) -> BlockWeights | None:
+        """Format of blocks with shared powers that weights have; None for another."""
+        return next((form for form in BLOCK_WEIGHTS if form == self.weight_format), None)
 
     @property
     def by_channel(self) -> bool:

@@ -24,6 +24,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from baco.compiler.layers.weight_blocks import BlockWeights
 from baco.compiler.mapping.contraction import Access
 from baco.compiler.ops.host_work import HostWork
 from baco.compiler.ops.views import View
@@ -51,6 +52,7 @@ class IntegerTensor:
         role: `input`: written by the user; `output`: read by the user; `constant`: elements in the network.
         zero: the element that stands for 0; 0 but where a model that is quantised already says else.
         encoding: of the int8 elements as the model gives it; None where baco chose the scale.
+        blocks: of constants [..., C, K] of bfloat16: format of blocks along C whose numbers they are; None for others.
     """
 
     name: str
@@ -60,6 +62,7 @@ class IntegerTensor:
     role: Role = "intermediate"
     zero: int = 0
     encoding: Encoding | None = None
+    blocks: BlockWeights | None = None
 
     @property
     def coded(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import ml_dtypes
 import numpy as np
 
@@ -110,6 +112,33 @@ def draw_blocks(layer: Layer, random: np.random.Generator) -> np.ndarray:
                     row |= (random.integers(0, 2, blocks.columns) << 7).astype(np.uint8)
                 memory += two_a_byte(row.astype(np.int8)).tobytes() if count == 16 else row.tobytes()
     return np.frombuffer(bytes(memory), np.int8)
+
+
+#: Of an element by format: exponent of the largest power of two, largest number, steps to 1 of whole numbers.
+LIMITS = {
+    "mxfp4": (2, 6.0, None),
+    "mxfp8-e4m3": (8, 448.0, None),
+    "mxfp8-e5m2": (15, 57344.0, None),
+    "mxint8": (0, 127 / 64, 64),
+}
+
+
+def rounded_to_blocks(form: str, numbers: np.ndarray) -> np.ndarray:
+    """bfloat16 codes of numbers [..., C, K] in blocks of 32 along C, each by the specification's rule."""
+    power, most, steps = LIMITS[form]
+    found = np.empty(numbers.shape, ml_dtypes.bfloat16)
+    *positions, channels, columns = numbers.shape
+    for *position, column in np.ndindex(*positions, columns):
+        for first in range(0, channels, 32):
+            place = (*position, slice(first, first + 32), column)
+            largest = float(np.abs(numbers[place]).max())
+            unit = 2.0 ** (math.frexp(largest)[1] - 1 - power) if largest else 1.0
+            scaled = np.clip(numbers[place] / unit, -most, most)
+            if steps is None:
+                found[place] = scaled.astype(ELEMENTS[form][0]).astype(np.float64) * unit
+            else:
+                found[place] = (np.rint(scaled * steps) + 0.0) / steps * unit  # whole numbers have one zero
+    return found.view(np.int16)
 
 
 def read_blocks(layer: Layer, memory: np.ndarray) -> np.ndarray:

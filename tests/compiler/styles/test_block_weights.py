@@ -21,7 +21,7 @@ from baco.compiler.styles.explicit.loads import count_weight_loads
 from baco.compiler.styles.registry import plan_layer
 from baco.workloads.problem import Problem
 from tests.compiler.ir.counting_machine import issued_commands
-from tests.compiler.layers.layer_oracle import read_blocks
+from tests.compiler.layers.layer_oracle import read_blocks, rounded_to_blocks
 from tests.compiler.styles.layer_programs import Case, wrong_layers
 from tests.compiler.styles.random_mappings import draw_mapping
 from tests.machines import BLOCKS
@@ -101,6 +101,7 @@ def test_rounded_weights_are_stored_as_they_are(form: str) -> None:
     layer = Layer(Problem(P=2, C=70, K=37, R=2), elements="bf16", weight_blocks=WeightBlocks(form, 16))  # type: ignore[arg-type]
     codes = in_blocks(form, numbers).astype(ml_dtypes.bfloat16).view(np.int16).reshape(-1)
     stored = stored_blocks(layer, codes)
+    assert np.array_equal(codes, rounded_to_blocks(form, numbers).reshape(-1))
     assert stored.shape == (layer.weight_bytes,)
     assert np.array_equal(read_blocks(layer, stored), codes)
     with pytest.raises(InputError, match=f"no numbers of {form}"):
