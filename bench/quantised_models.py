@@ -323,12 +323,15 @@ class WholeRuns:
         equal_inputs: all of whose outputs are onnxruntime's.
         same_largest: whose first output has its largest element where onnxruntime's has it.
         judge_same_largest: the same of onnxruntime with its optimisations, beside onnxruntime without.
+        equal_optimised, same_largest_optimised: as the first two, beside onnxruntime with its optimisations, as it runs unless told else.
     """
 
     inputs: int = 0
     equal_inputs: int = 0
     same_largest: int = 0
     judge_same_largest: int = 0
+    equal_optimised: int = 0
+    same_largest_optimised: int = 0
 
 
 def whole_runs(network: QuantisedNetwork, model: onnx.ModelProto, inputs: int, seconds: float) -> WholeRuns:
@@ -345,16 +348,20 @@ def whole_runs(network: QuantisedNetwork, model: onnx.ModelProto, inputs: int, s
                 name: x if network.values[name].role == "constant" else x[number]
                 for name, x in values.items()
             }
-            theirs = [np.asarray(x) for x in session.run(None, sample)]
             outputs = [network.read_output(name, own) for name in names]
-            found.equal_inputs += all(
-                np.array_equal(a.reshape(-1), b.reshape(-1)) for a, b in zip(outputs, theirs, strict=True)
-            )
-            place = int(np.argmax(theirs[0]))
-            found.same_largest += place == int(np.argmax(outputs[0]))
-            found.judge_same_largest += place == int(np.argmax(optimised.run(names[:1], sample)[0]))
+            theirs, fast = ([np.asarray(x) for x in one.run(names, sample)] for one in (session, optimised))
+            place, fast_place, own_place = (int(np.argmax(one[0])) for one in (theirs, fast, outputs))
+            found.equal_inputs += _equal(outputs, theirs)
+            found.same_largest += place == own_place
+            found.judge_same_largest += place == fast_place
+            found.equal_optimised += _equal(outputs, fast)
+            found.same_largest_optimised += fast_place == own_place
         found.inputs += len(given)
     return found
+
+
+def _equal(outputs: Sequence[Array], others: Sequence[Array]) -> bool:
+    return all(np.array_equal(a.reshape(-1), b.reshape(-1)) for a, b in zip(outputs, others, strict=True))
 
 
 def rtl_runs(network: QuantisedNetwork, given: Arrays, machines: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baco.compiler.network.builder import IntegerBuilder, semantics_of
-from baco.compiler.network.functions import binary, unary
+from baco.compiler.network.functions import binary, rounded_pair, unary
 from baco.workloads.network import Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter
 
@@ -92,6 +92,10 @@ class _Cones:
         a, parts = semantics_of(one).attributes, [self._operand(x) for x in semantics_of(one).operands]
         if semantics_of(one).function == "unary":
             return lambda values, c: _float32(unary(a["name"], parts[0](values, c), a["numbers"]))
+        if "units" in a:
+            return lambda values, c: rounded_pair(
+                a["name"], parts[0](values, c), parts[1](values, c), a["units"]
+            )
         return lambda values, c: _float32(binary(a["name"], parts[0](values, c), parts[1](values, c)))
 
     def _operand(self, x: Operand) -> _Function:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -137,3 +137,45 @@ def binary(name: str, a: Array, b: Array) -> Array:
     """The same for two arguments, broadcast."""
     with np.errstate(all="ignore"):
         return np.asarray(BINARY[name](a.astype(np.float64), b.astype(np.float64)), dtype=np.float64)
+
+
+def rounded_pair(name: str, x: Array, y: Array, units: Sequence[float]) -> Array:
+    """Real numbers (float32) that onnxruntime's QLinearAdd or QLinearMul ("add", "mul") of two rounds to, in units of the result.
+
+    Its kernels for x86-64 round in float32: a product of the differences from zero points, times one ratio of scales, plus the zero point of
+    the result; a sum of two fused multiplications and additions, of the elements as they are, to which one constant is added first.
+
+    Args:
+        x, y: real numbers, which broadcast.
+        units: scale and zero point of x, of y, of the result.
+    """
+    left, right, inside, ratio = _parts_of_pair(name, x, y, units)
+    whole = np.rint(left * right * ratio + inside) if name == "mul" else np.rint(_fused(left, ratio, right))
+    return np.asarray((whole - np.float32(units[5])) * np.float32(units[4]), np.float32)
+
+
+def pair_tables(name: str, x: Array, y: Array, units: Sequence[float]) -> tuple[Array, float, float]:
+    """(Numbers [2, ...] of x and y, ratio, inside), all float32: their product times the ratio plus what is inside, or their sum, rounds to
+    the whole numbers of `rounded_pair`; of a sum nearly, since one of its products is rounded once more."""
+    left, right, inside, ratio = _parts_of_pair(name, x, y, units)
+    left, ratio = (left, ratio) if name == "mul" else (left * ratio, np.float32(1))
+    return np.stack(np.broadcast_arrays(left, right)), float(ratio), float(inside)
+
+
+def _parts_of_pair(
+    name: str, x: Array, y: Array, units: Sequence[float]
+) -> tuple[Array, Array, np.float32, np.float32]:
+    """What `rounded_pair` computes with: left, right, what is added, the ratio of scales; of sums the right side is complete."""
+    own, own_zero, other, other_zero, scale, zero = (np.float32(one) for one in units)
+    a, b = (np.rint(np.asarray(one, np.float32) / by) for one, by in ((x, own), (y, other)))
+    if name == "mul":
+        return a, b, zero, own * other / scale
+    ratio, other_ratio = own / scale, other / scale
+    fixed = zero - _fused(own_zero, ratio, other_ratio * other_zero)
+    return a + own_zero, _fused(b + other_zero, other_ratio, fixed), np.float32(0), ratio
+
+
+def _fused(x: Array | np.float32, factor: np.float32, addend: Array | np.float32) -> Array:
+    """float32 of x * factor + addend, of bytes x: the product is exact in float64, and so is nearly every sum."""
+    product = np.asarray(x, np.float64) * np.float64(factor)
+    return np.asarray(product + np.asarray(addend, np.float64), np.float32)

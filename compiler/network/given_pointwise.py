@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from baco.compiler.layers.reference import requantise
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, part_of, semantics_of, spatial_pair
 from baco.compiler.network.cones import Cone
 from baco.compiler.network.float_graph import pool_counts
+from baco.compiler.network.functions import pair_tables
 from baco.compiler.network.given_floats import round_real
 from baco.compiler.network.given_sums import constant_factors, fits_sums, requantised_sums
 from baco.compiler.network.host_operators import image_operand, moves, rows_summed
@@ -90,18 +93,95 @@ def _emit_pair(
         if np.array_equal(requantise(added, scale), entries):
             b.emit(Addition(b.name(op.name), sources, output, *views, 1.0, 1.0, scale, low == 0))
             return True
-    by = np.float32(encoding.scale)
-    for product in (False, True):
-        tables = np.stack([real[0] / by, real[1] if product else real[1] / by])
-        left, right = tables[0][:, None], tables[1][None, :]
-        found = encoded(left * right if product else left + right, encoding.zero, low, high)
-        apart = found.astype(np.int64) - entries
-        if np.abs(apart).max() <= 1 and np.count_nonzero(apart) <= _MOST_TIES:
-            constant = b.constant(f"{op.name}.reals", tables.view(np.int32))
-            limits = encoding.zero, low, high
-            b.emit(ScaledPair(b.name(op.name), sources, output, *views, constant, product, *limits))
-            return True
-    return False
+    exactly = "units" in semantics_of(op).attributes
+    found = _pair_tables(_candidates(op, real, encoding), entries, (low, high), exactly)
+    if found is None:
+        return False
+    constant = b.constant(f"{op.name}.reals", found.tables.view(np.int32))
+    limits = found.zero, low, high
+    b.emit(
+        ScaledPair(
+            b.name(op.name),
+            sources,
+            output,
+            *views,
+            constant,
+            found.product,
+            *limits,
+            found.inside,
+            found.ratio,
+        )
+    )
+    return True
+
+
+@dataclass(frozen=True)
+class _PairTables:
+    """What a `ScaledPair` computes with.
+
+    Attributes:
+        tables: [2, 256].
+    """
+
+    tables: Array
+    product: bool
+    zero: int
+    inside: int = 0
+    ratio: float = 1.0
+
+    def results(self, limits: tuple[int, int]) -> Array:
+        """[256, 256], int64."""
+        left, right = self.tables[0][:, None], self.tables[1][None, :]
+        real = left + right
+        if self.product:
+            real = left * right * np.float32(self.ratio) + np.float32(self.inside)
+        return encoded(real, self.zero, *limits).astype(np.int64)
+
+    def fitted(self, entries: Array, columns: Array) -> _PairTables:
+        """With right numbers, of some columns, in the middle of those that give all of their column's `entries`, which are limited."""
+        left, steps = self.tables[0].astype(np.float64)[:, None], entries - self.zero - self.inside
+        least = np.where(steps > steps.min(), steps - 0.5, -np.inf)
+        most = np.where(steps < steps.max(), steps + 0.5, np.inf)
+        if self.product:
+            with np.errstate(all="ignore"):
+                ends = np.stack([least, most]) / (left * self.ratio)
+            ends = np.where(left == 0, [[[-np.inf]], [[np.inf]]], ends)
+            least, most = ends.min(0), ends.max(0)
+        else:
+            least, most = least - left, most - left
+        middle = (least.max(0) + most.min(0)) / 2
+        right = np.where(columns & np.isfinite(middle), middle, self.tables[1])
+        return replace(self, tables=np.stack([self.tables[0], right]).astype(np.float32))
+
+
+def _candidates(op: Operator, real: Sequence[Array], encoding: Encoding) -> Iterator[_PairTables]:
+    """What may give a pair's results, from real numbers (256,) that the bytes of both operands stand for."""
+    by, a = np.float32(encoding.scale), semantics_of(op).attributes
+    if "units" in a:
+        tables, ratio, inside = pair_tables(a["name"], real[0], real[1], a["units"])
+        yield _PairTables(tables, a["name"] == "mul", encoding.zero - int(a["units"][5]), int(inside), ratio)
+    yield _PairTables(np.stack([real[0] / by, real[1] / by]), False, encoding.zero)
+    yield _PairTables(np.stack([real[0] / by, real[1]]), True, encoding.zero)
+
+
+def _pair_tables(
+    candidates: Iterable[_PairTables], entries: Array, limits: tuple[int, int], exactly: bool
+) -> _PairTables | None:
+    """The first that gives certain results [256, 256], if need be with other numbers of the right operand; None for none. Unless it must
+    do so exactly, some results may be a step aside, since float32 operations come in another order."""
+    near = None
+    for one in candidates:
+        apart = one.results(limits) - entries
+        if not apart.any():
+            return one
+        if np.abs(apart).max() > 1:
+            continue
+        fitted = one.fitted(entries, apart.any(0))
+        if np.array_equal(fitted.results(limits), entries):
+            return fitted
+        if not exactly and near is None and np.count_nonzero(apart) <= _MOST_TIES:
+            near = one
+    return near
 
 
 def _re_encoded(b: IntegerBuilder, op: Operator, name: str, view: View, output: View) -> None:

@@ -130,13 +130,14 @@ class Shifted(IntegerOperator):
 
 @dataclass(frozen=True)
 class ScaledPair(IntegerOperator):
-    """output = encoded(tables[0, left + 128] + tables[1, right + 128]), or their product.
+    """output = encoded(tables[0, left + 128] + tables[1, right + 128]), or of their product times `ratio`, plus `inside`.
 
     Attributes:
         left, right: int8 views of one shape, either of which may repeat elements.
         tables: bits of float32 numbers, int32 constant [2, 256].
         product: whether it is one.
         zero, low, high: of the result.
+        inside, ratio: a whole number that is added to a product, times this float32, before it is rounded; 0 and 1 of sums.
     """
 
     left: View
@@ -146,13 +147,18 @@ class ScaledPair(IntegerOperator):
     zero: int
     low: int
     high: int
+    inside: int = 0
+    ratio: float = 1.0
 
     def compute(self, read: Read) -> Array:
         """See the class."""
         tables = np.ascontiguousarray(read(self.tables)).view(np.float32)
         left = tables[0][read(self.left).astype(np.int16) + 128]
         right = tables[1][read(self.right).astype(np.int16) + 128]
-        return encoded(left * right if self.product else left + right, self.zero, self.low, self.high)
+        real = left * right if self.product else left + right
+        if self.product:
+            real = real * np.float32(self.ratio) + np.float32(self.inside)
+        return encoded(real, self.zero, self.low, self.high)
 
     def accesses(self) -> Dependences:
         """See `IntegerOperator`."""
@@ -161,7 +167,7 @@ class ScaledPair(IntegerOperator):
     def host_call(self, values: Values) -> HostCall:
         """See `IntegerOperator`."""
         operands = (self.left, self.right, self.tables, self.output)
-        numbers = (int(self.product), self.zero, self.low, self.high)
+        numbers = (int(self.product), self.inside, float32_bits(self.ratio), self.zero, self.low, self.high)
         return elementwise("net_scaled_pair", operands, numbers, table=2, source=_FILE)
 
 

@@ -13,6 +13,10 @@ import onnx
 NODES_VERSION = 23
 
 
+#: Metadata of an Add or Mul that stands for one of whole numbers: scales and zero points of its operands and its result, in JSON.
+UNITS = "baco.units"
+
+
 class RefusedError(Exception):
     """A form of the operator that cannot be run; the text says which."""
 

@@ -3,13 +3,14 @@ DequantizeLinear and QuantizeLinear."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 import onnx
 
-from baco.workloads.onnx.expansion import Expansion, RefusedError
+from baco.workloads.onnx.expansion import UNITS, Expansion, RefusedError
 
 Rule = Callable[[Expansion], None]
 
@@ -149,8 +150,16 @@ def general_product(e: Expansion) -> None:
 
 
 def pair(e: Expansion, operator: str) -> None:
-    """QLinearAdd, QLinearMul: a, scale, zero, b, scale, zero, scale and zero of the result."""
-    _finish(e, e.add(operator, _real(e, 0, 1, 2), _real(e, 3, 4, 5)), 6, 7)
+    """QLinearAdd, QLinearMul: a, scale, zero, b, scale, zero, scale and zero of the result. How onnxruntime rounds follows from all
+    scales and zero points (`baco.compiler.network.functions.rounded_pair`), where these are constants."""
+    units = [e.facts.known.get(e.input(at)) if e.has(at) else np.zeros(1) for at in (1, 2, 4, 5, 6, 7)]
+    known = [float(one.reshape(-1)[0]) for one in units if one is not None and one.size == 1]
+    y = e.fresh(operator.lower())
+    node = onnx.helper.make_node(operator, [_real(e, 0, 1, 2), _real(e, 3, 4, 5)], [y])
+    if len(known) == len(units):
+        node.metadata_props.add(key=UNITS, value=json.dumps(known))
+    e.write(node)
+    _finish(e, y, 6, 7)
 
 
 def function(e: Expansion, operator: str, *attributes: str) -> None:

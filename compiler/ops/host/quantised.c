@@ -84,8 +84,11 @@ void net_shift(const int64_t* d, const void* input, const int32_t* multipliers, 
 
 INLINE void pair_row(int64_t n, const int8_t* left, int64_t left_step, const float* left_table, const int8_t* right,
                      int64_t right_step, const float* right_table, int8_t* to, int64_t to_step, int64_t product,
-                     struct limits l) {
-  if (product)
+                     float inside, float ratio, struct limits l) {
+  if (product && (inside != 0 || ratio != 1))
+    FOR_EACH_BY(8, i, n, int8_t, to[i * to_step],
+                encoded(left_table[left[i * left_step]] * right_table[right[i * right_step]] * ratio + inside, l));
+  else if (product)
     FOR_EACH_BY(8, i, n, int8_t, to[i * to_step],
                 encoded(left_table[left[i * left_step]] * right_table[right[i * right_step]], l));
   else
@@ -94,20 +97,23 @@ INLINE void pair_row(int64_t n, const int8_t* left, int64_t left_step, const flo
 }
 
 // output = encoded(tables[left + 128] + tables[256 + right + 128]): walk (left, right, output), extent and steps of the innermost
-// dimension; whether a product, zero, low, high.
+// dimension; whether a product, what is added to it, bits of what it is multiplied by, zero, low, high.
 void net_scaled_pair(const int64_t* d, const int8_t* left, const int8_t* right, const float* tables, int8_t* output) {
   struct walk w;
   d = walk_begin(&w, d, 3);
   const int64_t n = d[0], left_step = d[1], right_step = d[2], to_step = d[3], product = d[4];
-  const struct limits l = limits_of(d + 5);
+  const struct limits l = limits_of(d + 7);
+  const int32_t bits = (int32_t)d[6];
+  float ratio;
+  __builtin_memcpy(&ratio, &bits, sizeof ratio);
   const float *left_table = tables + 128, *right_table = tables + 256 + 128;
   do {
     const int8_t *a = left + w.at[0], *b = right + w.at[1];
     int8_t* to = output + w.at[2];
     if (left_step == 1 && right_step == 1 && to_step == 1)
-      pair_row(n, a, 1, left_table, b, 1, right_table, to, 1, product, l);
+      pair_row(n, a, 1, left_table, b, 1, right_table, to, 1, product, (float)d[5], ratio, l);
     else
-      pair_row(n, a, left_step, left_table, b, right_step, right_table, to, to_step, product, l);
+      pair_row(n, a, left_step, left_table, b, right_step, right_table, to, to_step, product, (float)d[5], ratio, l);
   } while (walk_next(&w));
 }
 

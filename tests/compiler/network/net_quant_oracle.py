@@ -412,7 +412,9 @@ def scaled_pair(op, m):
         a, b = (
             as_real(m.at(op.tables, n, m.at(view, *i) + 128)) for n, view in enumerate((op.left, op.right))
         )
-        result[i] = encoded(to_float32(a * b if op.product else a + b), op)
+        real = to_float32(a * b if op.product else a + b)
+        real = to_float32(to_float32(real * op.ratio) + op.inside)
+        result[i] = encoded(real, op)
     return result
 
 
