@@ -171,6 +171,10 @@ def _of_features(c: Configuration, dim: Any, lanes: Any, piece: Any) -> dict[str
     pairs = float(on.packed_weights)
     terms |= {"packed_weights": pairs, "packed_weights dim": pairs * dim}
     terms["packed_weights loop_ws"] = pairs * float(on.loop_ws)
+    blocks = float(on.block_weights)
+    terms |= {"block_weights": blocks, "block_weights dim": blocks * dim}
+    # that one load may bring, each of which has a power
+    terms["block_weights columns"] = blocks * _larger(_larger(64, c.dma_max_bytes), 4 * dim) / 2
     normal = float(on.normalizations)
     terms |= {
         "normalizations": normal,
@@ -233,6 +237,11 @@ def _of_wide_integers(c: Configuration, dim: Any, lanes: Any) -> dict[str, Any]:
 def _least(a: Any, b: Any) -> Any:
     """min(a, b) by arithmetic that numbers, arrays and tensors share."""
     return (a + b - abs(a - b)) / 2
+
+
+def _larger(a: Any, b: Any) -> Any:
+    """max(a, b), likewise."""
+    return a + b - _least(a, b)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -57,11 +57,13 @@ class AddedFeature:
         points: sides, widths of the bus, and whether there is LOOP_WS, of what it is fitted to, so that no term is a
             multiple of others.
         held_out: likewise, of what the fit does not see.
+        machine: what else accelerators that may have it are, by field or feature.
     """
 
     terms: tuple[str, ...]
     points: tuple[tuple[int, int, bool], ...]
     held_out: tuple[tuple[int, int, bool], ...]
+    machine: Mapping[str, Any] = field(default_factory=dict)
 
 
 _POINTS = ((4, 128, True), (8, 128, True), (16, 128, True), (8, 32, True), (16, 64, True))
@@ -81,6 +83,12 @@ ADDITIONS = {
         ("packed_weights", "packed_weights dim", "packed_weights loop_ws"),
         ((4, 128, True), (8, 128, True), (4, 128, False)),
         ((8, 64, False), (16, 64, True)),
+    ),
+    "block_weights": AddedFeature(
+        ("block_weights", "block_weights dim", "block_weights columns"),
+        ((4, 128, True), (8, 128, True), (8, 64, True), (16, 128, True), (32, 128, True)),
+        ((8, 32, True), (16, 64, True)),
+        {"input_format": "bf16", "dataflow": "WS", "mvin_scale": False},
     ),
     "normalizations": AddedFeature(
         ("normalizations", "normalizations dim", "normalizations lanes", "normalizations loop_ws"),
@@ -224,7 +232,7 @@ def held_out(count: int = 6, sides: tuple[int, ...] = (4, 8, 16, 32)) -> list[Ac
 def additions(feature: str, points: Iterable[tuple[int, int, bool]]) -> list[Accelerator]:
     """Accelerators without and with one of `ADDITIONS`, in turn; points as there."""
     return [
-        _accelerator(dim, dma_bits=bits, loop_ws=loops, **{feature: built})
+        _accelerator(dim, dma_bits=bits, loop_ws=loops, **ADDITIONS[feature].machine, **{feature: built})
         for dim, bits, loops in points
         for built in (False, True)
     ]

@@ -50,6 +50,8 @@ _MORE_FLOATS = _FLOATS.replace(
     name="more-floats", dim=2, input_format="fp8-e5m2",
     features=Features(max_pool=False, mvin_scale=False, accumulator_scale=False),
 )  # fmt: skip
-_WIDE_FLOATS = _FLOATS.replace(name="wide-floats", dim=2, input_format="bf16")
+_WIDE_FLOATS = _FLOATS.replace(
+    name="wide-floats", dim=2, input_format="bf16", features=Features(mvin_scale=False, block_weights=True)
+)
 
 COVERED = (_WHOLE, _LARGE, _NORMAL, _SCARCE, _PLAIN, _RAW, _FLOATS, _MORE_FLOATS, _WIDE_FLOATS)

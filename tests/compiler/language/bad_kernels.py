@@ -211,7 +211,11 @@ bad(
     "v = baco.dot(baco.zeros((4, 8), 'int8'), baco.zeros((4, 8), 'int8'))  #!",
     "8 columns, the second 4 rows",
 )
-bad("dot of int32", "v = baco.dot(baco.zeros((4, 4)), baco.zeros((4, 4)))  #!", "multiplies int8, uint8 or int16")
+bad(
+    "dot of int32",
+    "v = baco.dot(baco.zeros((4, 4)), baco.zeros((4, 4)))  #!",
+    "multiplies int8, uint8 or int16",
+)
 bad("matmul of int32", "v = baco.zeros((4, 4)) @ baco.zeros((4, 4))  #!", "multiplies int8, uint8 or int16")
 bad("dot of pointers", "v = baco.dot(a, b)  #!", "two dimensions")
 bad(
