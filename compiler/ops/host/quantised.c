@@ -103,9 +103,7 @@ void net_scaled_pair(const int64_t* d, const int8_t* left, const int8_t* right, 
   d = walk_begin(&w, d, 3);
   const int64_t n = d[0], left_step = d[1], right_step = d[2], to_step = d[3], product = d[4];
   const struct limits l = limits_of(d + 7);
-  const int32_t bits = (int32_t)d[6];
-  float ratio;
-  __builtin_memcpy(&ratio, &bits, sizeof ratio);
+  const float ratio = as_float(d[6]);
   const float *left_table = tables + 128, *right_table = tables + 256 + 128;
   do {
     const int8_t *a = left + w.at[0], *b = right + w.at[1];
