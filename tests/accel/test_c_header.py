@@ -180,5 +180,5 @@ def test_it_is_also_cpp_and_strict_c(tmp_path: Path) -> None:
     accelerator = load_accelerator("gemmini-lean").replace(
         features={"mvin_scale": False, "accumulator_scale": False}
     )
-    program = _compile(tmp_path, accelerator, "-std=c++17", "-O0", language="cpp")
+    program = _compile(tmp_path, accelerator, "-std=c++17", "-O1", language="cpp")
     assert _run(program, [("a", 1000, 0x40000000), ("m", 5, 0x40000000)]) == [1000, 5]

@@ -62,8 +62,15 @@ def compiled(
                 parts[-1].write_text("".join(f'#include "{name}"\n' for name in units))
             parts += verilated_objects() if verilated else []
             places = [f"-I{folder}" for folder in (scratch, *folders)]
-            places += [f"-Wl,-T,{script}"] if script else []
-            zig(language, *flags, *places, *parts, "-o", target)
+            objects = []
+            for number, part in enumerate(parts):
+                objects.append(part if part.suffix == ".o" else Path(scratch, f"part{number}.o"))
+                if part.suffix != ".o":
+                    zig(language, *flags, *places, "-c", part, "-o", objects[-1])
+            # Zig builds the library of C++ and the compiler's own for what is linked without optimisation once more
+            linked = ["-O1" if flag == "-O0" else flag for flag in flags]
+            linked += [f"-Wl,-T,{script}"] if script else []
+            zig(language, *linked, *objects, "-o", target)
 
     return _kept(f"programs/{key.hexdigest()[:24]}", make)
 
