@@ -152,12 +152,14 @@ class GraphBuilder(TensorBuilder):
         divisor: int | None = None,
         p: int = 2,
         column_major: bool = False,
+        rounded_with: tuple[float, int] | None = None,
     ) -> Tensor:
         """Pooling (`maxpool`, `avgpool`, `lppool`: the p-norm, `maxpositions`: where the maxima are) over the spatial dimensions
         of x (N, C, ...).
 
         Averages divide by `divisor`, else by the window's size, without its padded positions unless
-        `count_padding`. Of a window that is the whole image the average is `global_avgpool`'s.
+        `count_padding`. Of a window that is the whole image the average is `global_avgpool`'s. With `rounded_with` it
+        stands for one on whole numbers: float32, added up in order, rounded in this scale together with its zero point.
         """
         name = self._name(kind, name)
         rank = len(x.shape) - 2
@@ -180,7 +182,7 @@ class GraphBuilder(TensorBuilder):
         if (kind, kernels, divisor) == ("avgpool", x.shape[2:], None) and not np.any(pads):
             return self.global_avgpool(x, name)
         if kind == "avgpool":
-            attributes |= {"count_padding": count_padding, "divisor": divisor}
+            attributes |= {"count_padding": count_padding, "divisor": divisor, "rounded_with": rounded_with}
         if kind == "lppool":
             attributes |= {"p": p}
         if kind == "maxpositions":

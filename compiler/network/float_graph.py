@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from baco.common.errors import InputError, Location
-from baco.compiler.network.functions import binary, unary
+from baco.compiler.network.functions import binary, rounded_mean, rounded_pair, unary
 from baco.compiler.network.parameters import Parameters
 from baco.compiler.network.resample import resample_axis
 from baco.workloads.network import Network, Operator, Tensor
@@ -243,6 +243,11 @@ def _window(x: Array, a: Attributes, fill: float) -> Array:
     )
 
 
+def _binary(x: Values, a: Attributes, shape: Shape) -> Array:
+    found = rounded_pair(a["name"], x[0], x[1], a["units"]) if "units" in a else binary(a["name"], x[0], x[1])
+    return np.broadcast_to(found, shape)
+
+
 def _maxpool(x: Values, a: Attributes, shape: Shape) -> Array:
     spatial = len(a["kernel"])
     return np.asarray(_window(x[0], a, -np.inf).max(tuple(range(2 + spatial, 2 + 2 * spatial))))
@@ -266,8 +271,11 @@ def pool_counts(a: Attributes, size: Shape) -> Array:
 
 def _avgpool(x: Values, a: Attributes, shape: Shape) -> Array:
     spatial = len(a["kernel"])
-    total = _window(x[0], a, 0).sum(tuple(range(2 + spatial, 2 + 2 * spatial)), dtype=np.float64)
-    return np.asarray(total / pool_counts(a, x[0].shape[2:]))
+    windows, counts = _window(x[0], a, 0), pool_counts(a, x[0].shape[2:])
+    if a.get("rounded_with") is not None:
+        return rounded_mean(windows.reshape(*windows.shape[:-spatial], -1), counts, a["rounded_with"])
+    total = windows.sum(tuple(range(2 + spatial, 2 + 2 * spatial)), dtype=np.float64)
+    return np.asarray(total / counts)
 
 
 def _lppool(x: Values, a: Attributes, shape: Shape) -> Array:
@@ -411,7 +419,7 @@ FUNCTIONS: dict[str, Callable[[Values, Attributes, Shape], Array]] = {
     "groupnorm": _groupnorm,
     "softmax": _softmax,
     "unary": lambda x, a, shape: unary(a["name"], x[0], a["numbers"]),
-    "binary": lambda x, a, shape: np.broadcast_to(binary(a["name"], x[0], x[1]), shape),
+    "binary": _binary,
     "identity": lambda x, a, shape: x[0],
     "quantise": lambda x, a, shape: a["encoding"].real(a["encoding"].whole(x[0])),
     "decode": lambda x, a, shape: a["encoding"].real(x[0]),

@@ -154,6 +154,21 @@ def rounded_pair(name: str, x: Array, y: Array, units: Sequence[float]) -> Array
     return np.asarray((whole - np.float32(units[5])) * np.float32(units[4]), np.float32)
 
 
+def rounded_mean(windows: Array, counts: Array, unit: Sequence[float]) -> Array:
+    """Real numbers (float32) that onnxruntime's QLinearAveragePool rounds means to: of the last dimension, added up in order and divided.
+
+    Args:
+        counts: what sums are divided by; broadcast.
+        unit: scale and zero point of the result.
+    """
+    scale, zero = (np.float32(one) for one in unit)
+    total = np.zeros(windows.shape[:-1], np.float32)
+    for at in range(windows.shape[-1]):
+        total = total + windows[..., at].astype(np.float32)
+    whole = np.rint(total / counts.astype(np.float32) / scale + zero)
+    return np.asarray((whole - zero) * scale, np.float32)
+
+
 def pair_tables(name: str, x: Array, y: Array, units: Sequence[float]) -> tuple[Array, float, float]:
     """(Numbers [2, ...] of x and y, ratio, inside), all float32: their product times the ratio plus what is inside, or their sum, rounds to
     the whole numbers of `rounded_pair`; of a sum nearly, since one of its products is rounded once more."""

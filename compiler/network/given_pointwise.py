@@ -245,7 +245,11 @@ def average_pool(b: IntegerBuilder, op: Operator) -> None:
     output = b.tensor(op.name, op.output.shape, CHANNELS_LAST[len(op.output.shape)])
     encoding = b.encoding(output)
     counts = pool_counts(dict(a), view.shape[2:])
-    factors = np.float32(b.scale(view)) / (counts.astype(np.float32) * np.float32(encoding.scale))
+    unit = a.get("rounded_with")
+    scales, inside = ((b.scale(view), encoding.scale), int(unit[1])) if unit else (None, 0)
+    factors = counts.astype(np.float32)
+    if scales is None:
+        factors = np.float32(b.scale(view)) / (factors * np.float32(encoding.scale))
     bits = np.ascontiguousarray(factors.reshape(spatial_pair(a["shape"])), np.float32).view(np.int32)
     b.emit(
         WindowAverage(
@@ -258,9 +262,11 @@ def average_pool(b: IntegerBuilder, op: Operator) -> None:
             spatial_pair(a["stride"]),
             spatial_pair(tuple(p[0] for p in a["padding"]), 0),
             b.zero(view),
-            encoding.zero,
+            encoding.zero - inside,
             encoding.low,
             encoding.high,
+            scales,
+            inside,
         )
     )
 

@@ -195,7 +195,9 @@ class RowSums(IntegerOperator):
 
 @dataclass(frozen=True)
 class WindowAverage(IntegerOperator):
-    """output[n, q, p, c] = encoded(float32(sum of input - source_zero over the window inside the image) * factors[q, p]).
+    """output[n, q, p, c] = encoded(float32(sum of input - source_zero over the window inside the image) * factors[q, p]); with scales of
+    input and output the sum is one of (input - source_zero) * scales[0] in float32, in order, which is divided by factors[q, p], then by
+    scales[1], and to which `inside` is added.
 
     Attributes:
         input: [N, H, W, C].
@@ -203,6 +205,8 @@ class WindowAverage(IntegerOperator):
         kernel, stride, padding: (height, width); padding above and left.
         source_zero: the element of `input` that stands for 0.
         zero, low, high: of the result.
+        scales: float32, positive.
+        inside: a whole number.
     """
 
     takes_runs: ClassVar[bool] = False
@@ -216,12 +220,16 @@ class WindowAverage(IntegerOperator):
     zero: int
     low: int
     high: int
+    scales: tuple[float, float] | None = None
+    inside: int = 0
 
     def compute(self, read: Read) -> Array:
         """See the class."""
-        x = read(self.input).astype(np.int64) - self.source_zero
+        x: Array = read(self.input).astype(np.int32) - np.int32(self.source_zero)
+        if self.scales is not None:
+            x = np.asarray(x.astype(np.float32) * np.float32(self.scales[0]))
         _, height, width, _ = x.shape
-        total = np.zeros(self.output.shape, np.int64)
+        total = np.zeros(self.output.shape, x.dtype)
         for s in range(self.kernel[0]):
             rows = np.arange(self.output.shape[1]) * self.stride[0] + s - self.padding[0]
             for r in range(self.kernel[1]):
@@ -230,7 +238,10 @@ class WindowAverage(IntegerOperator):
                 at = np.ix_(np.clip(rows, 0, height - 1), np.clip(columns, 0, width - 1))
                 total += np.where(inside[..., None], x[:, at[0], at[1]], 0)
         factors = np.ascontiguousarray(read(self.factors)).view(np.float32)[..., None]
-        return encoded(total.astype(np.int32).astype(np.float32) * factors, self.zero, self.low, self.high)
+        mean = total.astype(np.float32) * factors
+        if self.scales is not None:
+            mean = total / factors / np.float32(self.scales[1]) + np.float32(self.inside)
+        return encoded(mean, self.zero, self.low, self.high)
 
     def accesses(self) -> Dependences:
         """See `IntegerOperator`."""
@@ -240,7 +251,8 @@ class WindowAverage(IntegerOperator):
         """See `IntegerOperator`."""
         images, window = (self.input, self.output), (self.kernel, self.stride, self.padding)
         words = (*image_words(*images), *(one for pair in window for one in pair))
-        limits = (self.source_zero, self.zero, self.low, self.high)
+        bits = (0, 0) if self.scales is None else map(float32_bits, self.scales)
+        limits = (self.source_zero, self.zero, self.low, self.high, *bits, self.inside)
         work = window_work("net_window_average", *images, *window)
         operands = (self.input, self.factors, self.output)
         return HostCall("net_window_average", _FILE, (*words, *limits), operands, work)

@@ -13,7 +13,8 @@ import onnx
 NODES_VERSION = 23
 
 
-#: Metadata of an Add or Mul that stands for one of whole numbers: scales and zero points of its operands and its result, in JSON.
+#: Metadata of an operator that stands for one of whole numbers, in JSON: of an Add or Mul scales and zero points of operands and result, of an
+#: AveragePool those of the result.
 UNITS = "baco.units"
 
 

@@ -36,8 +36,8 @@ def convolution(e: Expansion) -> None:
     _finish(e, _layout(e, "Conv", operands), 6, 7)
 
 
-def _layout(e: Expansion, operator: str, operands: Sequence[str]) -> str:
-    """An operator on images whose channels onnxruntime may have last."""
+def _layout(e: Expansion, operator: str, operands: Sequence[str], units: str = "") -> str:
+    """An operator on images whose channels onnxruntime may have last; `units` as of the metadata."""
     given = e.raw_attributes("channels_last")
     last = bool(e.attribute("channels_last", 0))
     x, *others = operands
@@ -47,6 +47,7 @@ def _layout(e: Expansion, operator: str, operands: Sequence[str]) -> str:
     y = e.fresh(operator.lower())
     node = onnx.helper.make_node(operator, [x, *others], [y])
     node.attribute.extend(given)
+    _mark(node, units)
     e.write(node)
     return str(e.add("Transpose", y, perm=[0, *range(2, rank), 1])) if last else y
 
@@ -152,14 +153,23 @@ def general_product(e: Expansion) -> None:
 def pair(e: Expansion, operator: str) -> None:
     """QLinearAdd, QLinearMul: a, scale, zero, b, scale, zero, scale and zero of the result. How onnxruntime rounds follows from all
     scales and zero points (`baco.compiler.network.functions.rounded_pair`), where these are constants."""
-    units = [e.facts.known.get(e.input(at)) if e.has(at) else np.zeros(1) for at in (1, 2, 4, 5, 6, 7)]
-    known = [float(one.reshape(-1)[0]) for one in units if one is not None and one.size == 1]
     y = e.fresh(operator.lower())
     node = onnx.helper.make_node(operator, [_real(e, 0, 1, 2), _real(e, 3, 4, 5)], [y])
-    if len(known) == len(units):
-        node.metadata_props.add(key=UNITS, value=json.dumps(known))
+    _mark(node, _known(e, (1, 2, 4, 5, 6, 7)))
     e.write(node)
     _finish(e, y, 6, 7)
+
+
+def _known(e: Expansion, inputs: Sequence[int]) -> str:
+    """Scales and zero points that are constants of one number (a zero point that is left out is 0), in JSON; empty where some are not."""
+    units = [e.facts.known.get(e.input(at)) if e.has(at) else np.zeros(1) for at in inputs]
+    known = [float(one.reshape(-1)[0]) for one in units if one is not None and one.size == 1]
+    return json.dumps(known) if len(known) == len(units) else ""
+
+
+def _mark(node: onnx.NodeProto, units: str) -> None:
+    if units:
+        node.metadata_props.add(key=UNITS, value=units)
 
 
 def function(e: Expansion, operator: str, *attributes: str) -> None:
@@ -178,8 +188,10 @@ def softmax(e: Expansion) -> None:
 
 
 def average(e: Expansion, operator: str) -> None:
-    """QLinearAveragePool, QLinearGlobalAveragePool: x, scale, zero, scale and zero of the result."""
-    _finish(e, _layout(e, operator, [_real(e, 0, 1, 2)]), 3, 4)
+    """QLinearAveragePool, QLinearGlobalAveragePool: x, scale, zero, scale and zero of the result. onnxruntime adds up windows in real
+    numbers, and whole images in whole ones."""
+    units = _known(e, (3, 4)) if operator == "AveragePool" else ""
+    _finish(e, _layout(e, operator, [_real(e, 0, 1, 2)], units), 3, 4)
 
 
 def joined(e: Expansion) -> None:

@@ -129,12 +129,14 @@ void net_row_sums(const int64_t* d, const int8_t* input, int32_t* output) {
 }
 
 // Averages of windows: N, Q, P, C, height, width; strides of input and output; kernel, stride, padding of height and width;
-// the input's zero, the output's zero, low, high. `factors` [Q, P].
+// the input's zero, the output's zero, low, high; bits of the scales of input and output, by which windows are then added up in real
+// numbers, and factors divide, or 0; what is added then. `factors` [Q, P].
 void net_window_average(const int64_t* d, const int8_t* input, const float* factors, int8_t* output) {
   const int64_t images = d[0], rows = d[1], columns = d[2], channels = d[3], height = d[4], width = d[5];
   const int64_t *from = d + 6, *to = d + 10;
   const int64_t zero = d[20];
   const struct limits l = limits_of(d + 21);
+  const float source_scale = as_float(d[24]), scale = as_float(d[25]);
   for (int64_t n = 0; n < images; ++n)
     for (int64_t q = 0; q < rows; ++q)
       for (int64_t p = 0; p < columns; ++p) {
@@ -143,12 +145,19 @@ void net_window_average(const int64_t* d, const int8_t* input, const float* fact
         const int64_t bottom = least(y + d[14], height), right = least(x + d[15], width);
         const int64_t inside = bottom > top && right > left ? (bottom - top) * (right - left) : 0;
         for (int64_t c = 0; c < channels; ++c) {
+          const int8_t* at = input + n * from[0] + c * from[3];
           int64_t sum = -zero * inside;
-          for (int64_t i = top; i < bottom; ++i)
-            for (int64_t j = left; j < right; ++j)
-              sum += input[n * from[0] + i * from[1] + j * from[2] + c * from[3]];
+          float real = 0;
+          if (d[24])
+            for (int64_t i = top; i < bottom; ++i)
+              for (int64_t j = left; j < right; ++j)
+                real += (float)(int32_t)(at[i * from[1] + j * from[2]] - zero) * source_scale;
+          else
+            for (int64_t i = top; i < bottom; ++i)
+              for (int64_t j = left; j < right; ++j) sum += at[i * from[1] + j * from[2]];
+          const float factor = factors[q * columns + p];
           output[n * to[0] + q * to[1] + p * to[2] + c * to[3]] =
-              encoded((float)(int32_t)sum * factors[q * columns + p], l);
+              encoded(d[24] ? real / factor / scale + (float)d[26] : (float)(int32_t)sum * factor, l);
         }
       }
 }

@@ -422,13 +422,21 @@ def window_average(op, m):
     _, height, width, _ = op.input.shape
     result = {}
     for n, q, p, c in indices(op.output.shape):
-        total = 0
+        total = Fraction(0)
         for s, r in indices(op.kernel):
             y, x = q * op.stride[0] + s - op.padding[0], p * op.stride[1] + r - op.padding[1]
             if 0 <= y < height and 0 <= x < width:
-                total += m.at(op.input, n, y, x, c) - op.source_zero
+                number = Fraction(int(m.at(op.input, n, y, x, c)) - op.source_zero)
+                if op.scales is not None:
+                    number = to_float32(number * Fraction(float(np.float32(op.scales[0]))))
+                total = to_float32(total + number)
         factor = as_real(m.at(op.factors, q, p))
-        result[n, q, p, c] = encoded(to_float32(to_float32(Fraction(total)) * factor), op)
+        if op.scales is None:
+            mean = to_float32(total * factor)
+        else:
+            mean = to_float32(to_float32(total / factor) / Fraction(float(np.float32(op.scales[1]))))
+            mean = to_float32(mean + op.inside)
+        result[n, q, p, c] = encoded(mean, op)
     return result
 
 

@@ -1,4 +1,4 @@
-"""Sums and products that onnxruntime writes for whole numbers: all pairs of bytes, exactly as its kernels round them."""
+"""Sums, products and averages that onnxruntime writes for whole numbers, exactly as its kernels round them."""
 
 import platform
 
@@ -74,3 +74,44 @@ def test_a_product_with_its_zero_point_inside_runs(tmp_path):
     (wanted,) = ort.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, given)
     assert run.right
     assert np.array_equal(run.outputs["c"].reshape(256, 256), wanted)
+
+
+@pytest.mark.parametrize("seed", seeds(6, of=100))
+def test_averages_of_windows(seed, tmp_path):
+    random = np.random.default_rng(seed)
+    kind, (scale, *_), (zero, _, out) = drawn(random)
+    size = [int(n) for n in random.integers(5, 12, 2)]
+    window = [int(n) for n in random.integers(1, 5, 2)]
+    before = [int(random.integers(0, n)) for n in window]
+    stride = [int(n) for n in random.integers(1, 3, 2)]
+    attributes = {"kernel_shape": window, "strides": stride, "pads": [*before, *before]}
+    attributes["count_include_pad"] = int(random.integers(2))
+    other = scale * (1.0 if seed % 2 else random.uniform(0.5, 2))
+    stored = [
+        onnx.numpy_helper.from_array(one, name)
+        for name, one in zip(
+            ("sx", "zx", "sy", "zy"),
+            (np.float32(scale), kind(zero), np.float32(other), kind(out)),
+            strict=True,
+        )
+    ]
+    node = helper.make_node(
+        "QLinearAveragePool",
+        ["x", "sx", "zx", "sy", "zy"],
+        ["y"],
+        "node",
+        domain="com.microsoft",
+        **attributes,
+    )
+    x = helper.make_tensor_value_info("x", TYPES[kind], (1, 8, *size))
+    y = helper.make_tensor_value_info("y", TYPES[kind], None)
+    graph = helper.make_graph([node], "g", [x], [y], stored)
+    opsets = [helper.make_opsetid("", 13), helper.make_opsetid("com.microsoft", 1)]
+    path = tmp_path / "model.onnx"
+    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=opsets), path)
+    given = {"x": random.integers(0, 256, (1, 8, *size), dtype=np.uint8).view(kind)}
+    (wanted,) = ort.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, given)
+    run = baco.run(str(path), inputs=given)
+    assert run.right
+    apart = np.abs(run.outputs["y"].astype(np.int64).reshape(wanted.shape) - wanted.astype(np.int64))
+    assert apart.max() <= STEPS
