@@ -44,11 +44,11 @@ from baco.compiler.network.tensor_operators import (
 )
 from baco.compiler.network.wide_integers import (
     MOST,
+    READS,
     SUMS,
-    operand_limit,
-    reach,
     weights_encoding,
     wide_encoding,
+    wide_encodings,
 )
 from baco.compiler.ops.arithmetic import distinct
 from baco.compiler.ops.elements import CodedSum, ScaledIntegers
@@ -59,8 +59,6 @@ from baco.workloads.encoding import Encoding, FloatEncoding, WideEncoding
 from baco.workloads.network import Network, Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter
 
-#: Operands of contractions that are stored in codes.
-_READS = {"conv": slice(0, 1), "matmul": slice(0, 2)}
 #: Functions that are computed on codes as on what they stand for.
 _HANDS_ON = ("identity", "pad")
 
@@ -82,17 +80,13 @@ def float_encodings(
             if isinstance(x, Tensor):
                 readers.setdefault(x.name, []).append(op)
     outputs = {x.name for _, x in network.named_outputs}
-    limits: dict[str, int] = {}
+    wide = wide_encodings(network, ranges, indices) if isinstance(floats, WideSums) else {}
     for op in network.operators:
-        read = semantics_of(op).operands[_READS.get(semantics_of(op).function, slice(0))]
-        tensors = [x for x in read if isinstance(x, Tensor) and x.name not in indices]
-        # of a product of two activations both are bounded
-        limit = operand_limit(tensors[0].shape[-1]) if len(tensors) == 2 else MOST
-        for x in tensors:
-            limits[x.name] = min(limits.get(x.name, MOST), limit)
-            found[x.name] = _encoding(floats, ranges[x.name], limits[x.name])
+        for x in semantics_of(op).operands[READS.get(semantics_of(op).function, slice(0))]:
+            if isinstance(x, Tensor) and x.name not in indices:
+                found[x.name] = wide.get(x.name) or _encoding(floats, ranges[x.name])
         if semantics_of(op).function == "embedding":
-            found[op.name] = _encoding(floats, ranges[op.name])
+            found[op.name] = wide.get(op.name) or _encoding(floats, ranges[op.name])
     for op in reversed(network.operators):
         if not floats.wide and _sum_in_codes(op, found, readers):
             for x in semantics_of(op).operands:
@@ -158,10 +152,10 @@ def addition(b: IntegerBuilder, op: Operator) -> None:
     b.emit(CodedSum(b.name(op.name), sources, final, left, right, table, *scales, e.relu, _floats(b).form))
 
 
-def _encoding(floats: ArraySums, largest: float, limit: int = MOST) -> FloatEncoding | WideEncoding:
-    """Of numbers up to `largest` in magnitude; of int16 whole numbers up to `limit`."""
+def _encoding(floats: ArraySums, largest: float) -> FloatEncoding | WideEncoding:
+    """Of numbers up to `largest` in magnitude."""
     if isinstance(floats, WideSums):
-        return wide_encoding(largest, limit)
+        return wide_encoding(largest)
     form = FORMATS[floats.form]
     assert isinstance(form, FloatFormat)
     power = math.ceil(math.log2(largest / form.largest)) if largest and not floats.wide else 0
@@ -178,7 +172,7 @@ def convolution(b: IntegerBuilder, op: Operator) -> None:
     total = shift * e.factor + e.shift
     kernel = _in_blocks(b, kernel)
     weights = _weights(
-        b, f"{op.name}.weight", kernel, kernel.reshape(-1, len(shift)), total, source, blocks=True
+        b, f"{op.name}.weight", kernel, kernel.reshape(-1, kernel.shape[-1]), total, source, blocks=True
     )
     offsets = _bias(b, op, total, b.scale(source) * b.scale(weights), len(shift))
 
@@ -273,13 +267,11 @@ def _weights(
         read: what it is multiplied by; None for another constant.
         blocks: its numbers are those of `_in_blocks`.
     """
-    largest = float(np.abs(numbers).max(initial=0.0))
-    encoding: Encoding = _encoding(_floats(b), largest)
+    encoding: Encoding = _encoding(_floats(b), float(np.abs(numbers).max(initial=0.0)))
     if isinstance(encoding, WideEncoding):
         other = WideEncoding(1.0, 0, -MOST, MOST) if read is None else b.encoding(read)
         assert isinstance(other, WideEncoding)
-        sums = np.abs(matrix).astype(np.float64).sum(-2)
-        encoding = weights_encoding(largest, sums, offsets, matrix.shape[-2], reach(other), other.scale)
+        encoding = weights_encoding(matrix, offsets, other)
     form = b.quantiser.block_weights if blocks else None
     return b.constant(name, encoding.whole(numbers), encoding=encoding, blocks=form)
 
@@ -330,7 +322,8 @@ def _in_one_step(b: IntegerBuilder, e: Epilogue, ratio: float, final: Encoding) 
     if not 2.0**-126 <= ratio <= 2.0**127 or (e.limit is not None and _floats(b).wide):
         return False
     if isinstance(final, WideEncoding):
-        return final.high == MOST  # it saturates there
+        # it saturates there, and at 0 behind a ReLU
+        return final.high == MOST and (e.relu or final.low < 0)
     return math.frexp(ratio)[0] == 0.5
 
 

@@ -70,8 +70,8 @@ class Evaluation:
 
     def kib(self, accumulator: Any, scratchpad: Any, dim: Any) -> tuple[Any, Any]:
         """KiB of accumulator and scratchpad for needs (see `needs`) on arrays of side `dim`; arrays or tensors that broadcast."""
-        rows = scratchpad * dim if self.space.rules == "gemmini" else scratchpad
-        return accumulator * dim * 4 / 1024, rows / 1024
+        row = dim * self.space.base.element_bytes if self.space.rules == "gemmini" else 1
+        return accumulator * dim * 4 / 1024, scratchpad * row / 1024
 
     def holds(self, side: Any, accumulator: Any, scratchpad: Any, at: HardwarePoints) -> Bools:
         """Where accelerators hold needs (see `needs`) that broadcast with them."""

@@ -162,7 +162,8 @@ class RelaxedStarts:
         acc_words = _smooth_max(c.accumulator_words.view(starts, tasks))
         sp_need = _smooth_max(need.view(starts, tasks))
         acc_kib = (dim * acc_words * 4 / 1024).clamp(min=float(self.space.accumulator_kib[0]))
-        sp_kib = (sp_need * dim if self.space.rules == "gemmini" else sp_need) / 1024
+        row = dim * self.space.base.element_bytes if self.space.rules == "gemmini" else 1
+        sp_kib = sp_need * row / 1024
         sp_kib = sp_kib.clamp(min=float(self.space.scratchpad_kib[0]))
 
         def each(per_start: Tensor) -> Tensor:

@@ -109,7 +109,7 @@ class Judge:
     def rows(self, at: Ints) -> Floats:
         """Rows of scratchpad and accumulator of accelerators, (places, 2)."""
         h = self._hardware.take(at)
-        row = h.dim / 1024
+        row = h.dim / 1024  # of bytes, as those of units are
         return np.stack([h.scratchpad_kib / row, h.accumulator_kib / (4 * row)], 1)
 
 

@@ -17,6 +17,7 @@ from baco.compiler.network.quantise import quantise, quantise_inputs
 from baco.compiler.network.quantiser import DEFAULT, Quantiser
 from baco.compiler.network.reference import reference
 from baco.compiler.ops.products import Convolution, MatMul
+from baco.compiler.ops.views import View
 from baco.workloads.builder import GraphBuilder
 from baco.workloads.network import Network
 from tests.compiler.network import net_quant_networks as small
@@ -59,30 +60,33 @@ def test_convolutions_in_rtl() -> None:
     assert {op.name for op in program.network.operators if isinstance(op, Convolution)} <= on_array
 
 
+def ends(network: QuantisedNetwork, view: View) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the largest that each element of an operand may be, whatever the inputs are."""
+    elements, encoding = network.constants.get(view.value), network.values[view.value].encoding
+    assert encoding is not None
+    if elements is not None:
+        return (view.read(elements).astype(np.float64),) * 2
+    low = (
+        -(2**15) if encoding.low == 1 - 2**15 else encoding.low
+    )  # where the array stores, it saturates there
+    return np.full(view.shape, float(low)), np.full(view.shape, float(encoding.high))
+
+
 def beyond(network: QuantisedNetwork) -> list[str]:
-    """Names of the products of which a sum could leave 32 bits, whatever the inputs are."""
+    """Names of the products of which a sum could leave 32 bits."""
     found = []
     for op in network.operators:
-        if not isinstance(op, Convolution | MatMul):
-            continue
-        operands = (op.input, op.weight) if isinstance(op, Convolution) else (op.left, op.right)
-        most = []
-        for view in operands:
-            elements = network.constants.get(view.value)
-            encoding = network.values[view.value].encoding
-            assert encoding is not None
-            limit = 2**15 if encoding.high == 2**15 - 1 else encoding.high
-            bound = (
-                np.full(view.shape, limit) if elements is None else np.abs(view.read(elements).astype(object))
-            )
-            most.append(bound.astype(np.float64))
         if isinstance(op, Convolution):
-            sums = 2.0**15 * most[1].reshape(-1, most[1].shape[-1]).sum(0)
+            right = tuple(one.reshape(-1, one.shape[-1]) for one in ends(network, op.weight))
+            left = tuple(np.full((1, len(right[0])), one.flat[0]) for one in ends(network, op.input))
+        elif isinstance(op, MatMul):
+            left, right = ends(network, op.left), ends(network, op.right)
         else:
-            sums = (most[0] @ most[1]).reshape(-1, most[1].shape[-1]).max(0)
-        if op.bias is not None:
-            sums = sums + np.abs(op.bias.read(network.constants[op.bias.value]).astype(np.float64))
-        if sums.max() >= 2.0**31:
+            continue
+        corners = [x[..., :, :, None] * w[..., None, :, :] for x in left for w in right]
+        bias = 0.0 if op.bias is None else op.bias.read(network.constants[op.bias.value])
+        sums = [np.max(corners, 0).sum(-2) + bias, np.min(corners, 0).sum(-2) + bias]
+        if np.abs(sums).max() >= 2.0**31:
             found.append(op.name)
     return found
 
@@ -96,15 +100,16 @@ def test_worst_inputs_do_not_wrap() -> None:
     assert beyond(quantised) == []
     (product,) = (op for op in quantised.operators if isinstance(op, MatMul))
     weights = product.right.read(quantised.constants[product.right.value]).astype(np.int64)
-    filled = np.abs(weights).sum(0).max() * 2**15
-    assert 0.99 * 2**31 < filled + 2**20 < 2**31 + 2**20
+    encoding = quantised.values[product.left.value].encoding
+    assert encoding is not None
+    assert 0.99 * 2**31 < np.abs(weights).sum(0).max() * encoding.high < 2**31
     worst = 1e6 * np.sign(weights[:, np.abs(weights).sum(0).argmax()]).astype(np.float32)
     data = quantise_inputs(quantised, {"x": worst.reshape(1, 96)})
     reference(quantised, data)  # raises where a sum leaves 32 bits
 
 
 def test_what_numbers_get() -> None:
-    """16 bits for activations, and for weights what is left of 31 bits of a sum; products of activations share them."""
+    """The sum of bits is that of a sum: activations of the array have 16, others about as many as weights; of two activations both alike."""
     quantised = quantise(small.products(), quantiser=DEFAULT.on(ROOMY))
     for op in quantised.operators:
         if isinstance(op, MatMul) and not {op.left.value, op.right.value} & quantised.constants.keys():

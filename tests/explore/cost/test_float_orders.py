@@ -45,7 +45,7 @@ from tests.compiler.styles.test_float_layers import real
 from tests.explore.genome_helpers import random_rows
 from tests.seeds import seeds
 
-POINTS = ((4, 16, 64), (8, 16, 64), (16, 16, 64))
+POINTS = ((4, 16, 64), (8, 16, 64), (16, 16, 64), (16, 8, 8))
 
 
 def space_of(form: InputFormat) -> DesignSpace:
@@ -55,8 +55,8 @@ def space_of(form: InputFormat) -> DesignSpace:
         rules="gemmini",
         base=base,
         dim=(4, 8, 16),
-        scratchpad_kib=(64,),
-        accumulator_kib=(16,),
+        scratchpad_kib=(8, 64),
+        accumulator_kib=(8, 16),
         dataflows=("WS",),
         double_buffer=True,
     )
