@@ -99,6 +99,21 @@ def test_wrong_arithmetic_is_seen(module: str, right: str, wrong: str, tmp_path:
     assert any(outcome.failed for streams in batches for outcome in simulator.play(streams))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("module", "right", "wrong"),
+    [
+        ("baco_load_rows", "block <= block + 1'b1;", "block <= block;"),
+        ("baco_load", "powers[row_block] <= row_bits", "powers[0] <= row_bits"),
+    ],
+)
+def test_wrong_loads_of_blocks_are_seen(module: str, right: str, wrong: str, tmp_path: Path) -> None:
+    """Powers of another block of columns, read and written."""
+    simulator = Simulator(BLOCKS, sources=faulty_sources(tmp_path, (module, right, wrong)), brief=True)
+    streams = [random_stream(BLOCKS, 0, index) for index in range(40)]
+    assert any(outcome.failed for outcome in simulator.play(streams))
+
+
 #: A product as a programmer writes it, against the same sums on the host core.
 _PROGRAM = """
 #include "accel.h"

@@ -86,3 +86,24 @@ def test_every_element_with_every_power(
     path.write_text("\n".join([*lines, "fence", f"dump {OUTPUT:x} {count * 512:x}\n"]))
     (dump,) = run_job(Job(BLOCKS, stream=path, memory=MainMemory()), engine=engine).memory_dumps
     assert np.array_equal(np.frombuffer(dump, np.uint16).reshape(count, 256), expected(numbers))
+
+
+@pytest.mark.parametrize("engine", ["functional", "rtl"])
+def test_zeros_stay_zeros(engine: str, tmp_path: Path) -> None:
+    """Loads of zeros, whatever the powers; and powers that are loaded as zeros."""
+    commands = [
+        encode("CONFIG_LD", block_stride=4, stride=4, block_format=1),
+        encode("CONFIG_ST", stride=8),
+        encode("MVIN", address=POWERS, local=ACCUMULATE, cols=4, rows=1),
+        encode("MVIN", address=0, local=0, cols=4, rows=1),
+        encode("MVIN", address=0, local=ACCUMULATE, cols=4, rows=1),
+        encode("MVIN", address=CODES, local=1, cols=4, rows=1),
+        encode("MVOUT", address=OUTPUT, local=0, cols=4, rows=2),
+    ]
+    lines = [f"write {POWERS:x} ffffffff", f"write {CODES:x} 387e017f"]
+    lines += [f"cmd {one.funct:x} {one.rs1:x} {one.rs2:x}" for one in commands]
+    path = tmp_path / "stream"
+    path.write_text("\n".join([*lines, "fence", f"dump {OUTPUT:x} 10\n"]))
+    (dump,) = run_job(Job(BLOCKS, stream=path, memory=MainMemory()), engine=engine).memory_dumps
+    # 1, 448, 2^-9 and NaN times 2^-127: half of 2^-126, a normal number, nothing, and NaN
+    assert np.frombuffer(dump, np.uint16).tolist() == [0, 0, 0, 0, 0x0040, 0x0460, 0, 0x7FC0]
