@@ -13,8 +13,9 @@ from torch import Tensor
 
 from baco.compiler.latency.tiling import BatchTiling, uneven
 from baco.compiler.styles.explicit.extents import PIXELS, product
-from baco.compiler.styles.explicit.loads import ImageReach, count_input_loads, count_weight_loads
+from baco.compiler.styles.explicit.loads import count_input_loads, count_weight_loads
 from baco.compiler.styles.explicit.passes import count_passes
+from baco.compiler.styles.explicit.reach import ImageReach
 from baco.compiler.styles.explicit.results import count_fences, count_results, times_left
 
 

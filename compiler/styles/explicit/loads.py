@@ -6,7 +6,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from baco.accel.dataflows import RELEVANT
 from baco.accel.isa import LocalAddress
@@ -18,6 +17,7 @@ from baco.compiler.styles.explicit.extents import ImageAxis, Tiling, product
 from baco.compiler.styles.explicit.jobs import MoveJob
 from baco.compiler.styles.explicit.place import Place
 from baco.compiler.styles.explicit.plan import ExplicitPlan
+from baco.compiler.styles.explicit.reach import ImageReach
 
 
 @dataclass(frozen=True)
@@ -282,80 +282,6 @@ def count_input_loads(t: Tiling, image: ImageReach) -> LoadCounts:
         bytes=times * bounds["C"] * inside_lines * inside_positions,
         runs=times * slabs * runs,
     )
-
-
-@dataclass(frozen=True)
-class ImageSide:
-    """One side of the image.
-
-    Attributes:
-        results, window: dimensions along it.
-        stride, dilation: pixels from one result, one window position to the next.
-        axis: what blocks keep.
-        padding: pixels beyond the image that the outermost window reaches.
-    """
-
-    results: str
-    window: str
-    stride: Values
-    dilation: Values
-    axis: ImageAxis
-    padding: Values
-
-    def lost(self, t: Tiling, *, first: bool) -> tuple[Values, Values]:
-        """Local positions beyond this side in all pairs of blocks along results and window, and how many pairs have some: of
-        the three blocks of results next to it, since padding seldom reaches further; `first` if these are the first."""
-        a, results, window = t.a, self.results, self.window
-        size, blocks = t.block[window], t.steps[window]
-        shift = a.at_least(size * self.dilation, 1)
-        last_result = t.bounds[results] - (t.steps[results] - 1) * t.block[results]
-        last_window = t.bounds[window] - (blocks - 1) * size
-        extent = ((t.block[results] - 1) * self.stride + (size - 1) * self.dilation) / self.axis.step + 1
-        lost = pairs = 0 * size
-        for number in range(3):
-            nearer = number * t.block[results]
-            if not first and number:
-                nearer = nearer - t.block[results] + last_result
-            reach = a.at_least(self.padding - nearer * self.stride, 0)
-            reach = a.where(t.steps[results] > number + 0.5, reach, 0 * reach)
-            # blocks of the window follow each other `shift` pixels apart, the last one of `last_window` positions
-            begins = shift if first else last_window * self.dilation
-            further = a.at_most(a.pieces(a.at_least(reach - begins, 0), shift), blocks - 1)
-            total = reach + further * (reach - begins) - shift * further * (further - 1) / 2
-            count = a.where(reach > 0, 1, 0) + further
-            lost = lost + a.smaller(a.pieces(total, self.axis.step), count * extent)
-            pairs = pairs + count
-        return lost, pairs
-
-
-@dataclass(frozen=True)
-class ImageReach:
-    """How far windows reach beyond the stored image, on each side."""
-
-    above: ImageSide
-    below: ImageSide
-    left: ImageSide
-    right: ImageSide
-
-    @staticmethod
-    def of(
-        t: Tiling, problem: Any, size: tuple[Values, Values], padding: tuple[Values, Values]
-    ) -> ImageReach:
-        """Of an image of `size` rows and columns, `padding` above and left of it; `problem` has strides and dilations."""
-        vertical = ("Q", "S", problem.stride_h, problem.dilation_h, t.row)
-        horizontal = ("P", "R", problem.stride_w, problem.dilation_w, t.column)
-        below, right = (
-            (t.bounds[results] - 1) * stride + (t.bounds[window] - 1) * dilation - before - (extent - 1)
-            for (results, window, stride, dilation, _), before, extent in zip(
-                (vertical, horizontal), padding, size, strict=True
-            )
-        )
-        return ImageReach(
-            ImageSide(*vertical, padding[0]),
-            ImageSide(*vertical, below),
-            ImageSide(*horizontal, padding[1]),
-            ImageSide(*horizontal, right),
-        )
 
 
 class InputLoads(BlockLoads):

@@ -15,9 +15,10 @@ from baco.compiler.schedules.schedule import (
     LoopWsSchedule,
 )
 from baco.compiler.styles.explicit.code import prepare
-from baco.compiler.styles.explicit.loads import ImageReach, count_input_loads, count_weight_loads
+from baco.compiler.styles.explicit.loads import count_input_loads, count_weight_loads
 from baco.compiler.styles.explicit.passes import count_passes
 from baco.compiler.styles.explicit.plan import ExplicitPlan
+from baco.compiler.styles.explicit.reach import ImageReach
 from baco.compiler.styles.explicit.results import count_fences, count_results, times_left
 from baco.compiler.styles.macros.estimate import macro_cycles
 from baco.compiler.styles.macros.runs import CONSTANTS
