@@ -93,6 +93,9 @@ module baco_loop_conv_input #(
   wire [1:0] new_part = pad_left != 17'd0 ? LEFT : new_inside != 20'd0 ? INSIDE : RIGHT;
   wire [19:0] new_cols = pad_left != 17'd0 ? {3'd0, pad_left} : new_inside != 20'd0 ? new_inside : new_right;
   wire _unused = &{1'b0, block_stride, pixels};
+`ifdef BACO_WIDE_INTEGERS
+  wire _unused_stride = stride[31];
+`endif
 
   always @(posedge clock) begin
     if (reset) cmd_valid <= 1'b0;

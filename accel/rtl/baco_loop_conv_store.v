@@ -73,6 +73,9 @@ module baco_loop_conv_store #(
   wire last_och = left_och <= D;
   wire [15:0] och_next = och + D;
   wire _unused = &{1'b0, pool_size, pool_stride, pool_upad, pool_lpad, pool_out_col_dim, pool_out_rows, pool_out_cols};
+`ifdef BACO_WIDE_INTEGERS
+  wire _unused_stride = st_stride[31];
+`endif
 
   assign cmd_valid = active & !blank & (!cmd_move | execute_done | (execute_live & cmd_block < execute_block));
 

@@ -117,8 +117,12 @@ def rtl_features(accelerator: Accelerator) -> dict[str, bool]:
 
 
 def _conditions(accelerator: Accelerator) -> dict[str, bool]:
-    """What the sources' conditional directives ask for: parts, and whether elements have 16 bits."""
-    return rtl_features(accelerator) | {"BACO_WIDE_ELEMENTS": accelerator.input_bits == 16}
+    """What the sources' conditional directives ask for: parts, and whether elements have 16 bits, and are integers."""
+    wide = accelerator.input_bits == 16
+    return rtl_features(accelerator) | {
+        "BACO_WIDE_ELEMENTS": wide,
+        "BACO_WIDE_INTEGERS": wide and not accelerator.floating,
+    }
 
 
 def _macro_name(feature: str) -> str:

@@ -65,6 +65,15 @@ def test_verilator(seed: int) -> None:
     _check(sample(seed))
 
 
+@pytest.mark.parametrize("seed", seeds(2, of=12))
+def test_verilator_on_elements_of_16_bits(seed: int) -> None:
+    wide = (
+        sample(first).replace(partial_sum_bits=32).in_format("int16")
+        for first in range(100 * seed, 100 * seed + 100)
+    )
+    _check(next(accelerator for accelerator in wide if not rtl_problems(accelerator)))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_verilator_on_two_hundred() -> None:
