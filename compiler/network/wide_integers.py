@@ -16,6 +16,7 @@ from collections.abc import Container, Mapping
 import numpy as np
 
 from baco.compiler.network.builder import semantics_of
+from baco.compiler.network.calibrate import Ranges
 from baco.compiler.network.fusion import rectifier
 from baco.compiler.ops.arithmetic import float32
 from baco.workloads.encoding import WideEncoding
@@ -39,9 +40,7 @@ READS = {"conv": slice(0, 1), "matmul": slice(0, 2)}
 _ON_THE_WAY, _HANDS_ON = ("batchnorm", "maxpool", "identity", "pad"), ("maxpool", "identity", "pad")
 
 
-def wide_encodings(
-    network: Network, ranges: Mapping[str, float], indices: Container[str]
-) -> dict[str, WideEncoding]:
+def wide_encodings(network: Network, ranges: Ranges, indices: Container[str]) -> dict[str, WideEncoding]:
     """Of every tensor that a product reads; arguments as those of `float_contractions.float_encodings`."""
     operators = {op.name: op for op in network.operators}
     limits: dict[str, int] = {}

@@ -53,5 +53,10 @@ _MORE_FLOATS = _FLOATS.replace(
 _WIDE_FLOATS = _FLOATS.replace(
     name="wide-floats", dim=2, input_format="bf16", features=Features(mvin_scale=False, block_weights=True)
 )
+#: Integers of 16 bits.
+_WIDE_INTS = Accelerator(
+    name="wide-ints", dim=2, scratchpad_kib=1, accumulator_kib=1, tile_rows=2, dma_bits=64, input_format="int16",
+    features=Features(mvin_scale_acc=True),
+)  # fmt: skip
 
-COVERED = (_WHOLE, _LARGE, _NORMAL, _SCARCE, _PLAIN, _RAW, _FLOATS, _MORE_FLOATS, _WIDE_FLOATS)
+COVERED = (_WHOLE, _LARGE, _NORMAL, _SCARCE, _PLAIN, _RAW, _FLOATS, _MORE_FLOATS, _WIDE_FLOATS, _WIDE_INTS)

@@ -32,6 +32,7 @@ REAL = {
     "RealSelection",
     "RealTop",
     "RealWindows",
+    "ScaledIntegers",
     "ScaledSums",
     "Widened",
 }
