@@ -157,16 +157,17 @@ class _PairTables:
 def _candidates(op: Operator, real: Sequence[Array], encoding: Encoding) -> Iterator[_PairTables]:
     """What may give a pair's results, from real numbers (256,) that the bytes of both operands stand for."""
     by, a = np.float32(encoding.scale), semantics_of(op).attributes
-    exact = []
+    exact = None
     if "units" in a:
         tables, ratio, inside = pair_tables(a["name"], real[0], real[1], a["units"])
-        exact = [
-            _PairTables(tables, a["name"] == "mul", encoding.zero - int(a["units"][5]), int(inside), ratio)
-        ]
-    yield from (one for one in exact if not one.product)
+        zero = encoding.zero - int(a["units"][5])
+        exact = _PairTables(tables, a["name"] == "mul", zero, int(inside), ratio)
+    if exact is not None and not exact.product:
+        yield exact
     yield _PairTables(np.stack([real[0] / by, real[1] / by]), False, encoding.zero)
     yield _PairTables(np.stack([real[0] / by, real[1]]), True, encoding.zero)
-    yield from (one for one in exact if one.product)  # last: a third more work
+    if exact is not None and exact.product:
+        yield exact  # last: a third more work than the product above
 
 
 def _pair_tables(
