@@ -3,8 +3,8 @@
 A small machine runs random products and moves twice: in RTL, which counts what switches, and as its netlist in the library's
 cells, whose nets' switching gives the energy of each module. Figures of least squared relative error join the two, each part by
 itself: clock, array, path of commands and data. Each run is then predicted by figures fitted to all others. Takes about five
-minutes of one core, most of them for compiling the netlist. With `--floats` four netlists say how many times the energy of an int8
-multiply-accumulate one of each format of floating point takes.
+minutes of one core, most of them for compiling the netlist. With `--floats` five netlists say how many times the energy of an int8
+multiply-accumulate one of each format of floating point, and of int16, takes.
 """
 
 from __future__ import annotations
@@ -100,8 +100,10 @@ class _Stream:
         self.lines.append(f"cmd {made.funct:x} {made.rs1:x} {made.rs2:x}")
 
     def matrix(self, rows: int, columns: int, low: int, high: int, share: float) -> int:
-        """Address of a random matrix of which a share is not zero."""
-        values = self.random.integers(low, high, (rows, columns)).astype(np.int8)
+        """Address of a random matrix of which a share is not zero; limits are those of int8, others use as much of their range."""
+        wide = 1 << 8 if self.form == "int16" else 1
+        values = self.random.integers(wide * low, wide * high, (rows, columns))
+        values = values.astype(np.int8 if wide == 1 else np.int16)
         values[self.random.random(values.shape) >= share] = 0
         form = array_float(self.form)
         content = values if form is None else form.codes(values.astype(np.float64))
@@ -263,11 +265,12 @@ def predicted(
 
 
 def float_macs(library: Library, goal: str, count: int) -> dict[str, list[float]]:
-    """Energy of a multiply-accumulate in an array of each format of floating point, the clock apart, next to one of int8 in an array of
-    the same side and dataflow: of `count` random products of the same numbers, rounded to the format."""
+    """Energy of a multiply-accumulate in an array of each format of floating point, and of int16, the clock apart, next to one of int8 in
+    an array of the same side and dataflow: of `count` random products of the same numbers, rounded to the format (of int16 256 times
+    as large ones)."""
     own = MACHINE.replace(dataflow="WS")
     found: dict[str, list[float]] = {}
-    kinds: tuple[InputFormat, ...] = ("integer", *FLOATS)
+    kinds: tuple[InputFormat, ...] = ("integer", *FLOATS, "int16")
     for form in kinds:
         machine = own.in_format(form)
         # two streams that only move come first
