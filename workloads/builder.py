@@ -152,7 +152,7 @@ class GraphBuilder(TensorBuilder):
         divisor: int | None = None,
         p: int = 2,
         column_major: bool = False,
-        rounded_with: tuple[float, int] | None = None,
+        rounded_with: Sequence[float] | None = None,
     ) -> Tensor:
         """Pooling (`maxpool`, `avgpool`, `lppool`: the p-norm, `maxpositions`: where the maxima are) over the spatial dimensions
         of x (N, C, ...).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from baco.common.text import file_label
 from baco.workloads.builder import GraphBuilder
 from baco.workloads.encoding import Encoding
 from baco.workloads.network import Tensor, Unsupported, UnsupportedNodeError
+from baco.workloads.onnx.expansion import UNITS
 from baco.workloads.onnx.fold import FoldedTensor, WholeConstant, roots_of, stored_value
 from baco.workloads.onnx.load import LoadedModel, tensor_shape
 from baco.workloads.onnx.quantised_constants import RESHAPING
@@ -385,6 +387,12 @@ class OnnxNode:
         """A text attribute."""
         attribute = self._attribute(name, onnx.AttributeProto.STRING)
         return default if attribute is None else attribute.s.decode("utf-8", "replace")
+
+    @property
+    def units(self) -> tuple[float, ...] | None:
+        """Scales and zero points of an operator that stands for one of whole numbers (`UNITS`)."""
+        found = next((one.value for one in self.node.metadata_props if one.key == UNITS), None)
+        return None if found is None else tuple(json.loads(found))
 
     def _attribute(self, name: str, kind: int) -> onnx.AttributeProto | None:
         self._read_attributes.add(name)

@@ -5,7 +5,6 @@ An operator without a rule of these, or with attributes that are not covered, ca
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
@@ -15,7 +14,6 @@ import onnx.defs
 
 from baco.common.errors import InputError
 from baco.workloads.network import Tensor, UnsupportedNodeError
-from baco.workloads.onnx.expansion import UNITS
 from baco.workloads.onnx.node import OnnxNode
 from baco.workloads.semantics import PLAIN_FUNCTIONS, Fill, Operand, Parameter, Semantics, constant
 from baco.workloads.views import Reshape
@@ -117,11 +115,8 @@ def clip(imp: OnnxNode) -> Semantics | None:
 def binary(imp: OnnxNode, name: str) -> Semantics | None:
     if len([n for n in imp.node.input if n]) != 2:
         return None
-    attributes: dict[str, Any] = {"name": name}
-    for one in imp.node.metadata_props:
-        if one.key == UNITS:
-            attributes["units"] = tuple(json.loads(one.value))
-    return Semantics("binary", (operand(imp, 0), second_operand(imp)), attributes)
+    units = {} if imp.units is None else {"units": imp.units}
+    return Semantics("binary", (operand(imp, 0), second_operand(imp)), {"name": name} | units)
 
 
 def second_operand(imp: OnnxNode) -> Tensor | Parameter:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,6 @@ import numpy as np
 from baco.workloads.builder import causal_mask
 from baco.workloads.einsum import contraction
 from baco.workloads.network import Tensor, UnsupportedNodeError
-from baco.workloads.onnx.expansion import UNITS
 from baco.workloads.onnx.node import OnnxNode
 from baco.workloads.onnx.semantics import operand, parameter
 from baco.workloads.semantics import Parameter, Semantics
@@ -174,9 +172,9 @@ def average_pool(imp: OnnxNode) -> None:
     """AveragePool."""
     windows = _windows(imp)
     counts = imp.integer("count_include_pad", 0) == 1
-    units = [tuple(json.loads(one.value)) for one in imp.node.metadata_props if one.key == UNITS]
-    unit = units[0] if units else None
-    imp.emit(imp.builder.pool("avgpool", **windows, name=imp.name, count_padding=counts, rounded_with=unit))
+    imp.emit(
+        imp.builder.pool("avgpool", **windows, name=imp.name, count_padding=counts, rounded_with=imp.units)
+    )
 
 
 def max_pool(imp: OnnxNode) -> None:

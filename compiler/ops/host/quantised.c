@@ -148,7 +148,7 @@ void net_window_average(const int64_t* d, const int8_t* input, const float* fact
         int8_t* mean = output + n * to[0] + q * to[1] + p * to[2];
         int64_t c = 0;
         if (d[24])
-          // four at a time, so that an addition need not wait for the one before it
+          // four at a time, so that an addition need not wait for the one before it; loops of four are written out by the compiler
           for (; c < channels; c += 4) {
             float real[4] = {0};
             const int64_t lanes = least(4, channels - c);

@@ -21,7 +21,7 @@ from baco.compiler.ops.views import View
 from baco.workloads.builder import GraphBuilder
 from baco.workloads.network import Network
 from tests.compiler.network import net_quant_networks as small
-from tests.compiler.network.test_net_float_arrays import run
+from tests.compiler.network.test_net_float_arrays import NAMES, run
 from tests.compiler.network.test_net_quant_random import RandomNetwork
 from tests.machines import BFLOATS, SMALL, WIDE_INTS
 from tests.seeds import seeds
@@ -29,20 +29,7 @@ from tests.seeds import seeds
 ROOMY = WIDE_INTS.replace(name="roomy", scratchpad_kib=32, accumulator_kib=8)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "convolutions",
-        "transposed",
-        "products",
-        "pointwise",
-        "normalised",
-        "pooled",
-        "averaged",
-        "moved",
-        "clipped",
-    ],
-)
+@pytest.mark.parametrize("name", NAMES)
 def test_networks_of_all_operators(name: str) -> None:
     run(getattr(small, name)(), ROOMY)
 

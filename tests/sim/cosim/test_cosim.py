@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -33,6 +34,7 @@ from tests.sim.cosim_streams import (
     NOWHERE,
     broken_sources,
     compute,
+    faulty_sources,
     load,
     numpy_model,
     preload,
@@ -64,13 +66,23 @@ def test_random_streams(accelerator: Accelerator, times: int) -> None:
     "accelerator", [WHOLE, pytest.param(SCARCE, marks=pytest.mark.slow)], ids=lambda one: one.name
 )
 def test_what_synthesis_reads_does_the_same(accelerator: Accelerator, tmp_path: Path) -> None:
-    sources = synthesised_sources(tmp_path)
     streams = [random_stream(accelerator, 2, index) for index in range(30)]
     streams += [in_place_stream(accelerator, 2, index) for index in range(10)]
-    outcomes = Simulator(accelerator, sources=sources, brief=True).play(streams)
+    same_as_synthesised(accelerator, streams, tmp_path)
+
+
+def same_as_synthesised(accelerator: Accelerator, streams: Sequence[Stream], folder: Path) -> None:
+    """What synthesis reads takes the same cycles and leaves the same memory."""
+    outcomes = Simulator(accelerator, sources=synthesised_sources(folder), brief=True).play(streams)
     assert [outcome.describe() for outcome in outcomes if outcome.failed] == []
-    # cycles and contents of memory alike
     assert outcomes == Simulator(accelerator).play(streams)
+
+
+def sees_fault(accelerator: Accelerator, fault: tuple[str, str, str], folder: Path) -> bool:
+    """Whether one of 150 random streams fails on Verilog with a fault (`faulty_sources`)."""
+    simulator = Simulator(accelerator, sources=faulty_sources(folder, fault), brief=True)
+    batches = ([random_stream(accelerator, 0, first + n) for n in range(15)] for first in range(0, 150, 15))
+    return any(outcome.failed for streams in batches for outcome in simulator.play(streams))
 
 
 @pytest.mark.parametrize("accelerator", [WHOLE, NORMAL, SCARCE, PLAIN, DEFAULT], ids=lambda one: one.name)
@@ -168,6 +180,11 @@ def numpy_digest(accelerator: Accelerator, stream: Stream) -> str:
 @pytest.mark.parametrize("accelerator", [WHOLE, NORMAL, SCARCE, PLAIN], ids=lambda one: one.name)
 def test_numpy_model_agrees(accelerator: Accelerator) -> None:
     streams = [random_stream(accelerator, 1, index) for index in range(15 if accelerator is SCARCE else 40)]
+    same_as_numpy(accelerator, streams)
+
+
+def same_as_numpy(accelerator: Accelerator, streams: Sequence[Stream]) -> None:
+    """Every stream leaves the memory that numpy's model leaves."""
     for stream, outcome in zip(streams, Simulator(accelerator).play(streams), strict=True):
         assert outcome.kind == "same", outcome.describe()
         assert outcome.digest == numpy_digest(accelerator, stream), stream.name

@@ -17,8 +17,8 @@ from baco.sim.engines.base import run_job
 from baco.sim.job import Job
 from tests.machines import BFLOATS, BLOCKS, FEW_FLOATS, FLOATS, SMALL
 from tests.sim.accel_programs import build_source
-from tests.sim.cosim.test_cosim import numpy_digest
-from tests.sim.cosim_streams import faulty_sources, synthesised_sources
+from tests.sim.cosim.test_cosim import same_as_numpy, same_as_synthesised, sees_fault
+from tests.sim.cosim_streams import faulty_sources
 
 EACH = pytest.mark.parametrize(
     "machine", [FLOATS, FEW_FLOATS, BFLOATS, BLOCKS], ids=lambda machine: machine.name
@@ -62,16 +62,11 @@ def test_numpy_model_agrees(machine: Accelerator) -> None:
     count = 10 if machine is FEW_FLOATS else 40
     streams = [random_stream(machine, 1, index) for index in range(count)]
     streams += [in_place_stream(machine, 1, index) for index in range(count // 4)]
-    for stream, outcome in zip(streams, Simulator(machine).play(streams), strict=True):
-        assert outcome.kind == "same", outcome.describe()
-        assert outcome.digest == numpy_digest(machine, stream), stream.name
+    same_as_numpy(machine, streams)
 
 
 def test_what_synthesis_reads_does_the_same(tmp_path: Path) -> None:
-    streams = [random_stream(FLOATS, 2, index) for index in range(30)]
-    outcomes = Simulator(FLOATS, sources=synthesised_sources(tmp_path), brief=True).play(streams)
-    assert [outcome.describe() for outcome in outcomes if outcome.failed] == []
-    assert outcomes == Simulator(FLOATS).play(streams)
+    same_as_synthesised(FLOATS, [random_stream(FLOATS, 2, index) for index in range(30)], tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -94,9 +89,7 @@ def test_what_synthesis_reads_does_the_same(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_arithmetic_is_seen(module: str, right: str, wrong: str, tmp_path: Path) -> None:
-    simulator = Simulator(FLOATS, sources=faulty_sources(tmp_path, (module, right, wrong)), brief=True)
-    batches = ([random_stream(FLOATS, 0, first + n) for n in range(15)] for first in range(0, 150, 15))
-    assert any(outcome.failed for streams in batches for outcome in simulator.play(streams))
+    assert sees_fault(FLOATS, (module, right, wrong), tmp_path)
 
 
 @pytest.mark.slow

@@ -10,13 +10,12 @@ from baco.accel.config import Accelerator
 from baco.accel.verilog.generate import verilog
 from baco.common.errors import InfeasibleError, InputError
 from baco.exploration.cosim import run_campaign
-from baco.sim.cosim.run import Simulator, in_place_stream, random_stream
+from baco.sim.cosim.run import in_place_stream, random_stream
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job
 from tests.machines import FEW_INTS, SMALL, WIDE_INTS
 from tests.sim.accel_programs import build_source
-from tests.sim.cosim.test_cosim import numpy_digest
-from tests.sim.cosim_streams import faulty_sources, synthesised_sources
+from tests.sim.cosim.test_cosim import same_as_numpy, same_as_synthesised, sees_fault
 
 EACH = pytest.mark.parametrize("machine", [WIDE_INTS, FEW_INTS], ids=lambda machine: machine.name)
 EFFORT = pytest.mark.parametrize("times", [1, pytest.param(200, marks=pytest.mark.slow)])
@@ -39,17 +38,12 @@ def test_numpy_model_agrees(machine: Accelerator) -> None:
     count = 10 if machine is FEW_INTS else 40
     streams = [random_stream(machine, 1, index) for index in range(count)]
     streams += [in_place_stream(machine, 1, index) for index in range(count // 4)]
-    for stream, outcome in zip(streams, Simulator(machine).play(streams), strict=True):
-        assert outcome.kind == "same", outcome.describe()
-        assert outcome.digest == numpy_digest(machine, stream), stream.name
+    same_as_numpy(machine, streams)
 
 
 def test_what_synthesis_reads_does_the_same(tmp_path: Path) -> None:
     """Products are rows of partial products then."""
-    streams = [random_stream(WIDE_INTS, 2, index) for index in range(30)]
-    outcomes = Simulator(WIDE_INTS, sources=synthesised_sources(tmp_path), brief=True).play(streams)
-    assert [outcome.describe() for outcome in outcomes if outcome.failed] == []
-    assert outcomes == Simulator(WIDE_INTS).play(streams)
+    same_as_synthesised(WIDE_INTS, [random_stream(WIDE_INTS, 2, index) for index in range(30)], tmp_path)
 
 
 @pytest.mark.slow
@@ -75,9 +69,7 @@ def test_what_synthesis_reads_does_the_same(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_arithmetic_is_seen(module: str, right: str, wrong: str, tmp_path: Path) -> None:
-    simulator = Simulator(WIDE_INTS, sources=faulty_sources(tmp_path, (module, right, wrong)), brief=True)
-    batches = ([random_stream(WIDE_INTS, 0, first + n) for n in range(15)] for first in range(0, 150, 15))
-    assert any(outcome.failed for streams in batches for outcome in simulator.play(streams))
+    assert sees_fault(WIDE_INTS, (module, right, wrong), tmp_path)
 
 
 #: A product as a programmer writes it; its sums leave 32 bits, and wrap as unsigned numbers do in C.
