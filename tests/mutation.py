@@ -3,7 +3,7 @@
 `python -m tests.mutation --count 100 --seed 0` draws faults over four rooms (cost models, compiler, Verilog, studies), runs
 first the tests that name the faulty file and prints what they catch. Those of the room then run once without a fault but with
 marks in the functions that the other faults are in; each of these is judged by all tests that come through its function. What
-survives is told with the faulty line. `--suite FOLDER` judges the tests of another checkout by the same faults.
+survives is told with the faulty line. `--seconds` bounds what the tests of one fault may take. `--suite FOLDER` judges the tests of another checkout by the same faults.
 """
 
 from __future__ import annotations
@@ -232,8 +232,9 @@ def near(mutant: Mutant, root: Path) -> list[str]:
 class Bench:
     """A scratch copy of the sources with the tests of a suite."""
 
-    def __init__(self, scratch: Path, suite: Path) -> None:
+    def __init__(self, scratch: Path, suite: Path, seconds: int) -> None:
         self.scratch = scratch
+        self._limit = f"--session-timeout={seconds}"
         ignore = shutil.ignore_patterns(*_LEFT_OUT)
         shutil.copytree(ROOT, scratch, symlinks=True, ignore=ignore, dirs_exist_ok=True)
         shutil.rmtree(scratch / "tests")
@@ -259,12 +260,14 @@ class Bench:
             path.write_text(mutant.applied(sound))
             try:
                 known = [f"--deselect={test}" for test, wrong in self._wrong_anyway.items() if wrong]
-                code, said = self._pytest(tests, "-x", *known)
+                code, said = self._pytest(tests, "-x", self._limit, *known)
             finally:
                 self._restore(path, sound)
             if code in (0, 5):
                 return ""
             failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", said, re.MULTILINE)
+            if failed is None and "session-timeout" in said:
+                return ""
             if failed is None:  # nothing could be run, or something stopped it
                 return f"all of {tests[0]}: {(said.strip().splitlines() or ['no word'])[-1]}"
             test = failed[1]
@@ -328,6 +331,9 @@ def main() -> None:
         "--tests", choices=("auto", "near"), default="auto",
         help="near: only those that name the faulty file; auto: then all that come through it (default)",
     )  # fmt: skip
+    parser.add_argument(
+        "--seconds", type=int, default=3600, help="for the tests of a fault, the quickest first (default: %(default)s)",
+    )  # fmt: skip
     parser.add_argument("--numbers", nargs="+", type=int, help="of the draw, these only, counted from 1")
     parser.add_argument("--sources", nargs="+", default=(), help="faults of these files or folders only")
     parser.add_argument("--judges", nargs="+", default=(), help="these test files or tests and no others")
@@ -356,7 +362,7 @@ def main() -> None:
                 )
 
     with tempfile.TemporaryDirectory(prefix="baco-mutation-") as folder:
-        bench = Bench(Path(folder), given.suite.resolve())
+        bench = Bench(Path(folder), given.suite.resolve(), given.seconds)
         for number, mutant in [*left.items()]:
             judge(number, given.judges or near(mutant, bench.scratch))
         for room in () if given.judges or given.tests == "near" else given.rooms:
