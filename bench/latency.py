@@ -70,7 +70,7 @@ def predictions(data: Dataset) -> dict[str, Floats]:
     mappings = MappingBatch.of(data.mappings)
     hardware = HardwareBatch.of(data.accelerators)
     with torch.no_grad():
-        ours = latency(LayerBatch.of(data.layers), mappings, hardware).cycles
+        ours = latency(LayerBatch.of(data.layers), mappings, hardware, torch.from_numpy(data.macros)).cycles
         counts = access_counts(ProblemBatch.of(data.problems), mappings)
         terms = latency_terms(counts, hardware.dim)
         terms[3] = counts.a3 / hardware.bandwidth
@@ -134,13 +134,14 @@ def throughput(data: Dataset, seconds: float) -> dict[str, float]:
     hardware = HardwareBatch.of(data.accelerators, torch.float32).take(index)
     repeated = [data.mappings[at] for at in index.tolist()]
     mappings = MappingBatch.of(repeated, torch.float32)
+    macro = torch.from_numpy(data.macros)[index]
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
 
         def forward() -> None:
             with torch.no_grad():
-                latency(layers, mappings, hardware)
+                latency(layers, mappings, hardware, macro)
 
         def gradient() -> None:
             temporal = mappings.temporal.clone().requires_grad_()
@@ -152,7 +153,7 @@ def throughput(data: Dataset, seconds: float) -> dict[str, float]:
                 mappings.flow,
                 mappings.copies,
             )
-            latency(layers, moved, hardware).cycles.log().sum().backward()  # type: ignore[no-untyped-call]
+            latency(layers, moved, hardware, macro).cycles.log().sum().backward()  # type: ignore[no-untyped-call]
 
         rates = {}
         for name, run in (("forward", forward), ("gradient", gradient)):

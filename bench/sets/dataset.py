@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from baco.accel.config import Accelerator
 from baco.bench.sets.accelerators import SETS
@@ -193,6 +194,11 @@ class Dataset:
     def schedules(self) -> tuple[Schedule, ...]:
         """Of each row: what its mapping was realised as."""
         return tuple(parse_schedule(row.schedule) for row in self.rows)
+
+    @property
+    def macros(self) -> NDArray[np.bool_]:
+        """(rows,) which a loop macro carried out."""
+        return np.array([row.style.startswith("loop_") for row in self.rows], dtype=np.bool_)
 
     @property
     def accelerators(self) -> tuple[Accelerator, ...]:

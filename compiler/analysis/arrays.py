@@ -77,6 +77,9 @@ class CountArrays(Protocol):
     def pieces(self, whole: Values, size: Values) -> Values:
         """How many pieces of at most `size` a whole takes."""
 
+    def fitting(self, whole: Values, size: Values) -> Values:
+        """How many pieces of `size` fit into a whole."""
+
     def parts(self, whole: Values, size: Values, of: Callable[[Values], Values]) -> Values:
         """Sum of `of(part)` over the parts of a whole, all of `size` but the last one. `of(0)` must be 0."""
 
@@ -104,12 +107,34 @@ class _Integers:
     def pieces(self, whole: Values, size: Values) -> Values:
         return -(-whole // size)
 
+    def fitting(self, whole: Values, size: Values) -> Values:
+        return whole // size
+
     def parts(self, whole: Values, size: Values, of: Callable[[Values], Values]) -> Values:
         full, rest = divmod(whole, size)
         return full * of(size) + of(rest)
 
 
+class _IntegerArrays(_Integers):
+    """`CountArrays` of numpy's integers."""
+
+    def larger(self, a: Values, b: Values) -> Values:
+        return np.maximum(a, b)
+
+    def smaller(self, a: Values, b: Values) -> Values:
+        return np.minimum(a, b)
+
+    def where(self, condition: Values, a: Values, b: Values) -> Values:
+        return np.where(condition, a, b)
+
+    at_least, at_most = larger, smaller
+
+    def step(self, a: Values, b: Values) -> Values:
+        return np.maximum(np.gcd(a, b), 1)
+
+
 INTEGERS: CountArrays = _Integers()
+INTEGER_ARRAYS: CountArrays = _IntegerArrays()
 
 
 class _Numpy:

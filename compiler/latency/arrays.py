@@ -42,6 +42,9 @@ class TensorArrays:
     def pieces(self, whole: Tensor, size: Tensor) -> Tensor:
         return self.up(whole / size)
 
+    def fitting(self, whole: Tensor, size: Tensor) -> Tensor:
+        return self.down(whole / size)
+
     def parts(self, whole: Tensor, size: Tensor, of: Callable[[Tensor], Tensor]) -> Tensor:
         full = self.down(whole / size)
         if self.relaxed:

@@ -18,11 +18,10 @@ from baco.compiler.analysis.traffic import MachineRates
 from baco.compiler.latency.arrays import TensorArrays
 from baco.compiler.latency.batch import HardwareBatch, LayerBatch, Resource, by_name
 from baco.compiler.latency.prediction import InstructionLatency
-from baco.compiler.layers.float_sums import in_sum_order
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.batch import AXES, MappingBatch
 from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
-from baco.compiler.styles.explicit.extents import LOOP, PIXELS, REDUCTION, RESULT
+from baco.compiler.styles.explicit.extents import LOOP, PIXELS, REDUCTION
 from baco.compiler.styles.macros.cycles import (
     ConvTile,
     MacroConstants,
@@ -33,6 +32,7 @@ from baco.compiler.styles.macros.cycles import (
     product_macro,
 )
 from baco.compiler.styles.macros.estimate import macro_cycles
+from baco.compiler.styles.macros.tile_rows import pooled_results
 
 
 @dataclass(frozen=True)
@@ -190,10 +190,11 @@ def _convolution(
     stored = [
         torch.where(pooled, layers.pool_rows, bounds["Q"]), torch.where(pooled, layers.pool_columns, bounds["P"])
     ]  # fmt: skip
-    parts = [
-        torch.where(pooled, _pooled(a, layers, tile[d], shape.said[d], bounds[d], whole), tile[d])
-        for d, whole in zip("QP", stored, strict=True)
-    ]
+    parts = []
+    for d, whole in zip("QP", stored, strict=True):
+        pool = layers.pool_size, layers.pool_stride, whole
+        part = pooled_results(a, tile[d], shape.said[d], bounds[d], pool)
+        parts.append(torch.where(pooled, part, tile[d]))
     rows, columns = (a.pieces(whole, part) for whole, part in zip(stored, parts, strict=True))
     trips = shape.trips | {"Q": rows, "P": columns}
     down = _downsamples(layers, bounds)
@@ -222,19 +223,8 @@ def _convolution(
     )  # fmt: skip
 
 
-def _pooled(
-    a: TensorArrays, layers: LayerBatch, unpooled: Tensor, trips: Tensor, extent: Tensor, stored: Tensor
-) -> Tensor:
-    """Stored results of a tile along one axis (`baco.compiler.styles.registry.realise`)."""
-    even = a.up(stored / trips)
-    inside = (a.down((unpooled - layers.pool_size) / layers.pool_stride.clamp_min(1.0)) + 1.0).clamp_min(1.0)
-    inside = torch.minimum(inside, stored)
-    inside = torch.where(a.up(stored / inside) <= trips + 1e-3, inside, even)
-    return torch.where(unpooled >= extent - 1e-3, even, inside).clamp_min(1.0)
-
-
 def _downsamples(layers: LayerBatch, bounds: dict[str, Tensor]) -> Tensor:
-    """As `baco.compiler.choice.gemmini.downsamples`."""
+    """As `baco.compiler.styles.macros.loop_conv_check.downsamples`."""
     problem = layers.problem
     even = (torch.remainder(layers.height, 2) < 0.5) & (torch.remainder(layers.width, 2) < 0.5)
     unpadded = (layers.top < 0.5) & (layers.left < 0.5) & (layers.pool_size < 0.5)
@@ -260,83 +250,4 @@ def _loads(trips: dict[str, Tensor], rank: dict[str, Tensor]) -> tuple[Tensor, T
     return (
         torch.where(between_inputs < 2.5, one, trips["K"]),
         torch.where(between_weights < 2.5, one, spatial),
-    )
-
-
-def is_macro(layers: LayerBatch, mappings: MappingBatch, hardware: HardwareBatch) -> Tensor:
-    """Which mappings (B,) a macro carries out on its accelerator, capacities included (`baco.compiler.styles.registry.realise`).
-
-    Meant for whole numbers. Limits of the macros' fields and features other than the macros themselves are not looked
-    at.
-    """
-    t, dim = mappings.temporal, hardware.dim
-    shape = _shape(layers, mappings, TensorArrays())
-    tile, trips, rank = shape.tile, shape.trips, shape.rank
-    up = TensorArrays().up
-    plain = layers.plain > 0.5
-    fits = (t[2] < LOOP).all(0) & (t[1, 4:] < LOOP).all(0)
-    fits &= (mappings.rows < dim + 0.5) & (mappings.columns < dim + 0.5)
-    fits &= (t[1, AXES.index("C")] < up(tile["C"] / dim) + 0.5) & (
-        t[1, AXES.index("K")] < up(tile["K"] / dim) + 0.5
-    )
-    if mappings.flow is not None:
-        fits &= mappings.flow == 0
-    if mappings.copies is not None:
-        fits &= (mappings.copies > 1.5).all(0)
-    # sums stay in the accumulator, but for products; there loops over pixels stand together
-    runs = {name: trips[name] >= LOOP for name in AXES}
-    places = {name: torch.where(runs[name], rank[name], -1.0) for name in AXES}
-    inner = {name: torch.where(runs[name], rank[name], 64.0) for name in AXES}
-    complete = _stack(places, REDUCTION).amax(0) < _stack(inner, RESULT).amin(0)
-    low, high = _stack(inner, PIXELS).amin(0), _stack(places, PIXELS).amax(0)
-    split = (runs["K"] & (rank["K"] > low) & (rank["K"] < high)) | (
-        runs["C"] & (rank["C"] > low) & (rank["C"] < high)
-    )
-    fits &= torch.where(plain, ~split, complete)
-    scratchpad, accumulator, steps = _rows(layers, shape, dim)
-    fits &= (2 * scratchpad <= hardware.scratchpad_rows + 0.5) & (
-        2 * accumulator <= hardware.accumulator_rows + 0.5
-    )
-    product = (hardware.loop_ws > 0.5) & ~((layers.bias > 0.5) & (layers.residual > 0.5))
-    convolution = (
-        (hardware.loop_conv > 0.5) & (layers.raw < 0.5) & (layers.residual < 0.5) & (layers.transposed < 0.5)
-    ) & ((layers.real < 0.5) | in_sum_order(trips, rank, tile, dim))
-    return fits & torch.where(plain, product, convolution & steps)
-
-
-def _step(down: Tensor, across: Tensor, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-    """The one stride or dilation of LOOP_CONV_WS for tiles of so many rows and columns, and whether there is one
-    (`baco.compiler.styles.macros.loop_conv_check`)."""
-    used = torch.where((columns > LOOP) | (rows < LOOP), across, down)
-    return torch.where(down == across, down, used), (down == across) | (rows < LOOP) | (columns < LOOP)
-
-
-def _rows(layers: LayerBatch, shape: _Shape, dim: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Rows of the scratchpad and of the accumulator that a tile takes, and whether a convolution has one stride and one dilation there."""
-    up, tile, problem = TensorArrays().up, shape.tile, layers.problem
-    a = TensorArrays()
-    blocks_c, blocks_k = up(tile["C"] / dim), up(tile["K"] / dim)
-    pixels = torch.minimum(
-        up(tile["P"] * tile["Q"] * tile["N"] / dim),
-        up(shape.bounds["P"] * shape.bounds["Q"] * shape.bounds["N"] / dim),
-    )
-    product = (blocks_c * dim * (pixels + blocks_k), pixels * blocks_k * dim)
-    pooled = layers.pool_size > 0.5
-    lines = []
-    for d, whole in (("Q", layers.pool_rows), ("P", layers.pool_columns)):
-        part = _pooled(a, layers, tile[d], shape.said[d], shape.bounds[d], whole)
-        reach = torch.minimum((part - 1) * layers.pool_stride + layers.pool_size, shape.bounds[d])
-        lines.append(torch.where(pooled, reach, tile[d]))
-    fewer = 1.0 + _downsamples(layers, shape.bounds).to(dim.dtype)
-    stride, even = _step(problem.stride_h, problem.stride_w, lines[0], lines[1])
-    dilation, alike = _step(problem.dilation_h, problem.dilation_w, tile["S"], tile["R"])
-    height = torch.floor((lines[0] * stride + (tile["S"] - 1) * dilation) / fewer)
-    width = torch.floor((lines[1] * stride + (tile["R"] - 1) * dilation) / fewer)
-    inputs = blocks_c * tile["N"] * height * width
-    weights = blocks_k * tile["S"] * tile["R"] * tile["C"]
-    plain = layers.plain > 0.5
-    return (
-        torch.where(plain, product[0], inputs + weights),
-        torch.where(plain, product[1], blocks_k * tile["N"] * lines[0] * lines[1]),
-        even & alike,
     )

@@ -36,7 +36,7 @@ from baco.compiler.latency.host import (
     stores_of_a_tile,
 )
 from baco.compiler.latency.issued import issued_cycles
-from baco.compiler.latency.macro import is_macro, macro_latency, schedule_latency
+from baco.compiler.latency.macro import macro_latency, schedule_latency
 from baco.compiler.latency.prediction import TERMS, InstructionLatency
 from baco.compiler.latency.tiling import BatchTiling, make_tiling
 from baco.compiler.latency.transfers import Transfers, transfers
@@ -115,7 +115,7 @@ def latency(
     layers: LayerBatch,
     mappings: MappingBatch,
     hardware: HardwareBatch,
-    macro: Tensor | None = None,
+    macro: Tensor,
     *,
     relaxed: bool = False,
     fitted: Constants | None = None,
@@ -127,12 +127,10 @@ def latency(
 
     Args:
         layers, mappings, hardware: of the batch (B,), any float type, on one device.
-        macro: (B,) which rows are carried out by macros; None decides by shape.
+        macro: (B,) which rows are carried out by macros (`baco.compiler.styles.registry.realise`).
         fitted: other constants than the committed ones.
     """
     a = TensorArrays(relaxed)
-    if macro is None:
-        macro = is_macro(layers, mappings, hardware)
     if bool(macro.all()):
         return macro_latency(layers, mappings, hardware, a)
     found = fitted or constants(hardware.timing)

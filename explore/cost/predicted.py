@@ -21,6 +21,7 @@ from baco.accel.config import Accelerator
 from baco.accel.dataflows import MACRO_DATAFLOW, check_executable
 from baco.accel.presets import load_accelerator
 from baco.common.errors import InfeasibleError
+from baco.compiler.analysis.arrays import INTEGER_ARRAYS
 from baco.compiler.analysis.traffic import channel_bytes_per_cycle
 from baco.compiler.latency import HardwareBatch, LayerBatch, latency, predict_layers
 from baco.compiler.latency.batch import Resource
@@ -36,6 +37,14 @@ from baco.compiler.schedules.schedule import (
 from baco.compiler.styles.macros.estimate import expansion_cycles
 from baco.compiler.styles.macros.loop_conv_check import POOLED_SIDE, downsamples, plan_loop_conv
 from baco.compiler.styles.macros.loop_ws import as_product, check_loop_ws
+from baco.compiler.styles.macros.tile_rows import (
+    ConvExtents,
+    conv_tile_rows,
+    one_step,
+    pooled_reach,
+    pooled_results,
+    product_tile_rows,
+)
 from baco.compiler.styles.packed import packed_layer
 from baco.compiler.styles.registry import macro_form, realise
 from baco.exploration.candidate import CodeStyle, CostModelName, LayerCost
@@ -262,24 +271,21 @@ class InstructionModel:
 
     def _macro_rows(self, task: Ints, genomes: Genomes, side: Ints) -> tuple[Ints, Ints]:
         """Rows that a macro's tile takes of accumulator and scratchpad on arrays of the given sides."""
-        r, s, c, k, p, q, n = self._macro_tile(task, genomes)
-        blocks_c, blocks_k, pixels = -(-c // side), -(-k // side), p * q * n
-        blocks_p = -(-pixels // side)
+        tile = self._macro_tile(task, genomes)
+        weights, inputs, results = product_tile_rows(
+            -(-tile.rows * tile.columns * tile.images // side), -(-tile.channels // side), -(-tile.depth // side), side
+        )  # fmt: skip
+        (stride, _), (dilation, _) = self._macro_steps(task, tile)
+        of_convolution = conv_tile_rows(tile, stride, dilation, self._down[task], side)
         product = self.product[task]
-        (stride, _), (dilation, _) = (
-            self._macro_steps(task, "stride", q, p),
-            self._macro_steps(task, "dilation", s, r),
+        scratchpad: Ints = np.asarray(
+            np.where(product, weights + inputs, of_convolution[0] + of_convolution[1])
         )
-        down = self._down[task]
-        height = (q * stride + (s - 1) * dilation) >> down
-        width = (p * stride + (r - 1) * dilation) >> down
-        convolution = blocks_c * n * height * width + blocks_k * s * r * c
-        scratchpad = np.where(product, (blocks_p + blocks_k) * blocks_c * side, convolution)
-        accumulator = np.where(product, blocks_p * blocks_k * side, blocks_k * pixels)
+        accumulator: Ints = np.asarray(np.where(product, results, of_convolution[2]))
         return accumulator, scratchpad
 
-    def _macro_tile(self, task: Ints, genomes: Genomes) -> tuple[Ints, ...]:
-        """Extents of a macro's tile by axis (r, s, c, k, p, q, n), of results before pooling."""
+    def _macro_tile(self, task: Ints, genomes: Genomes) -> ConvExtents:
+        """Extents (B,) of a macro's tile."""
         bounds, trips = self.problems.bounds[task], genomes[:, T3]
         tile = genomes[:, T1].copy()
         tile[:, C_AXIS] *= genomes[:, ROWS]
@@ -287,25 +293,25 @@ class InstructionModel:
         r, s, c, k, p, q, n = np.minimum(tile, bounds).T
         p = self._reach(task, p, trips[:, P_AXIS], bounds[:, P_AXIS], "columns")
         q = self._reach(task, q, trips[:, Q_AXIS], bounds[:, Q_AXIS], "rows")
-        return r, s, c, k, p, q, n
+        return ConvExtents(n, q, p, k, s, r, c)
 
-    def _macro_steps(self, task: Ints, name: str, rows: Ints, columns: Ints) -> tuple[Ints, Bools]:
-        """The one `stride` or `dilation` that LOOP_CONV_WS has for both directions, for tiles of so many rows and columns, and whether there
-        is one: the layer's agree, or one is not used (`baco.compiler.styles.macros.loop_conv_check`)."""
-        down, across = (
-            getattr(self.problems.batch, f"{name}_{axis}").numpy()[task].astype(np.int64) for axis in "hw"
-        )
-        step = np.where((columns > 1) | (rows == 1), across, down)
-        return np.where(down == across, down, step), (down == across) | (rows == 1) | (columns == 1)
+    def _macro_steps(self, task: Ints, tile: ConvExtents) -> tuple[tuple[Ints, Bools], tuple[Ints, Bools]]:
+        """The one stride and the one dilation of LOOP_CONV_WS for tiles, and whether there is one."""
+        steps = []
+        for name, rows, columns in (
+            ("stride", tile.rows, tile.columns), ("dilation", tile.kernel_rows, tile.kernel_columns)
+        ):  # fmt: skip
+            down, across = (
+                getattr(self.problems.batch, f"{name}_{axis}").numpy()[task].astype(np.int64) for axis in "hw"
+            )
+            steps.append(one_step(INTEGER_ARRAYS, down, across, rows, columns))
+        return steps[0], steps[1]
 
     def _reach(self, task: Ints, tile: Ints, trips: Ints, extent: Ints, axis: str) -> Ints:
-        """Results along an axis that a macro computes for a tile, before pooling: whole windows (`baco.compiler.styles.realise`)."""
+        """Results along an axis that a macro computes for a tile, before pooling: whole windows."""
         size, stride, stored = self._pools[axis][task].T
-        even = -(-stored // trips)
-        inside = np.minimum(np.maximum((tile - size) // stride + 1, 1), stored)
-        inside = np.where(-(-stored // inside) <= trips, inside, even)
-        part = np.where(tile >= extent, even, inside)
-        return np.where(size > 0, np.minimum((part - 1) * stride + size, extent), tile)
+        part = pooled_results(INTEGER_ARRAYS, tile, trips, extent, (size, stride, stored))
+        return np.where(size > 0, pooled_reach(INTEGER_ARRAYS, part, extent, size, stride), tile)
 
     def macro_shape(self, task: Ints, genomes: Genomes, side: Ints) -> Bools:
         """Which rows a macro carries out on arrays of the given sides, whatever their flow says: those whose mapping
@@ -328,9 +334,9 @@ class InstructionModel:
             )
         uneven = np.flatnonzero(self._uneven[task])
         if len(uneven):
-            r, s, _, _, p, q, _ = self._macro_tile(task[uneven], genomes[uneven])
-            spread[uneven] &= self._macro_steps(task[uneven], "stride", q, p)[1]
-            spread[uneven] &= self._macro_steps(task[uneven], "dilation", s, r)[1]
+            tile = self._macro_tile(task[uneven], genomes[uneven])
+            (_, one_stride), (_, one_dilation) = self._macro_steps(task[uneven], tile)
+            spread[uneven] &= one_stride & one_dilation
         stationary = DATAFLOW_NUMBER[genomes[:, FLOW]] == PLAIN
         if self.packs is not None and self.packs.any():
             # rows that hold several groups run these at once, whatever their flow says: no macro does

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from baco.accel.config import Accelerator
 from baco.accel.dataflows import MACRO_DATAFLOW
 from baco.common.errors import InfeasibleError
+from baco.compiler.analysis.arrays import INTEGERS
 from baco.compiler.layers.float_sums import check_sum_order
 from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import LoopConvSchedule
@@ -15,6 +16,7 @@ from baco.compiler.schedules.style import check_weight_bits
 from baco.compiler.schedules.trip import Trip
 from baco.compiler.styles.macros.loop_ws import check_epilogue, check_halves
 from baco.compiler.styles.macros.reuse import Reuse, plan_reuse
+from baco.compiler.styles.macros.tile_rows import ConvExtents, conv_tile_rows, one_step, pooled_reach
 
 #: Axes of a tile in the order of `LoopConvSchedule.tile`; the last three are summed over.
 AXES = "nqpksrc"
@@ -60,9 +62,7 @@ def plan_loop_conv(layer: Layer, schedule: LoopConvSchedule, accelerator: Accele
     tile = {axis: min(size, sizes[axis]) for axis, size in zip(AXES, schedule.tile, strict=True)}
     trips = {axis: -(-sizes[axis] // tile[axis]) for axis in AXES}
     _check_order(schedule.order, trips)
-    rows, columns = (
-        _unpooled(layer, tile["q"], p.Q), _unpooled(layer, tile["p"], p.P)
-    )  # fmt: skip
+    rows, columns = unpooled(layer, tile["q"], p.Q), unpooled(layer, tile["p"], p.P)
     stride = _one("stride", (p.stride_h, rows), (p.stride_w, columns))
     dilation = _one("dilation", (p.dilation_h, tile["s"]), (p.dilation_w, tile["r"]))
     down = schedule.downsample
@@ -74,14 +74,12 @@ def plan_loop_conv(layer: Layer, schedule: LoopConvSchedule, accelerator: Accele
     _check_packing(layer, schedule, tile, accelerator)
 
     dim = accelerator.dim
-    in_rows = rows * stride + (tile["s"] - 1) * dilation
-    in_columns = columns * stride + (tile["r"] - 1) * dilation
-    inputs = -(-tile["c"] // dim) * tile["n"] * (in_rows >> down) * (in_columns >> down)
-    weights = -(-tile["k"] // dim) * tile["s"] * tile["r"] * tile["c"]
-    results = -(-tile["k"] // dim) * tile["n"] * rows * columns
+    extents = ConvExtents(tile["n"], rows, columns, tile["k"], tile["s"], tile["r"], tile["c"])
+    weights, inputs, results = conv_tile_rows(extents, stride, dilation, int(down), dim)
     check_halves(inputs + weights, results, accelerator)
     if layer.weight_bits == 4 and trips["k"] > 1 and tile["k"] % 2:
         raise InfeasibleError("a load of weights of 4 bits would begin inside a byte", hint="split k evenly")
+    in_rows = rows * stride + (tile["s"] - 1) * dilation
     _check_fields(layer, stride, rows, columns, in_rows, tile)
 
     if layer.real:
@@ -143,22 +141,22 @@ def _check_order(order: str, trips: Mapping[str, int]) -> None:
         )
 
 
-def _unpooled(layer: Layer, count: int, extent: int) -> int:
-    """Most results along one axis that a tile of `count` stored ones needs."""
+def unpooled(layer: Layer, count: int, extent: int) -> int:
+    """Most results before pooling along one axis that a tile of `count` stored ones needs."""
     pool = layer.pooling
-    return count if pool is None else min(extent, (count - 1) * pool.stride + pool.size)
+    return count if pool is None else pooled_reach(INTEGERS, count, extent, pool.size, pool.stride)
 
 
 def _one(what: str, vertical: tuple[int, int], horizontal: tuple[int, int]) -> int:
     """The macro's only step for both directions: those given, each with extents in a tile, agree or one is not used."""
-    if vertical[0] == horizontal[0]:
-        return vertical[0]
-    if vertical[1] > 1 and horizontal[1] > 1:
+    (down, rows), (across, columns) = vertical, horizontal
+    step, there_is = one_step(INTEGERS, down, across, rows, columns)
+    if not there_is:
         raise InfeasibleError(
-            f"LOOP_CONV_WS has one {what}, the layer has {vertical[0]} down and {horizontal[0]} across",
+            f"LOOP_CONV_WS has one {what}, the layer has {down} down and {across} across",
             hint="tiles of one row or column avoid that",
         )
-    return horizontal[0] if horizontal[1] > 1 or vertical[1] == 1 else vertical[0]
+    return int(step)
 
 
 def _check_packing(

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from baco.accel.config import Accelerator
+from baco.compiler.analysis.arrays import INTEGERS
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.schedules.schedule import LoopConvSchedule
 from baco.compiler.schedules.style import LayerPlan
 from baco.compiler.schedules.trip import Trip
 from baco.compiler.styles.macros.loop_conv import LoopConv
-from baco.compiler.styles.macros.loop_conv_check import downsamples, plan_loop_conv
+from baco.compiler.styles.macros.loop_conv_check import downsamples, plan_loop_conv, unpooled
 from baco.compiler.styles.macros.loop_ws import as_product
 from baco.compiler.styles.macros.macro_style import REDUCTION, MacroStyle, kept, macro_plan, mapping_of_tiles
+from baco.compiler.styles.macros.tile_rows import pooled_results
 
 
 class LoopConvStyle(MacroStyle[LoopConvSchedule]):
@@ -77,25 +79,20 @@ def _convolution_form(
     return replace(schedule, keep_input=kept(nest, "gnqpsrc", "k"), keep_weights=kept(nest, "gksrc", "nqp"))
 
 
-def _pooled(layer: Layer, unpooled: int, trips: int, extent: int, stored: int) -> int:
-    """Stored results of a tile along one axis whose mapping has so many unpooled ones and tiles."""
+def _pooled(layer: Layer, tile: int, trips: int, extent: int, stored: int) -> int:
+    """Stored results of a tile along one axis whose mapping has so many before pooling, and so many tiles."""
     pool = layer.pooling
     if pool is None:
-        return unpooled
-    if unpooled >= extent:
-        return -(-stored // trips)  # more than one: the last window of the first tile reaches the last result
-    inside = max(1, (unpooled - pool.size) // pool.stride + 1)
-    # tiles of pooled results overlap by part of a window: rather larger tiles than more of them
-    return min(inside, stored) if -(-stored // inside) <= trips else -(-stored // trips)
+        return tile
+    return int(pooled_results(INTEGERS, tile, trips, extent, (pool.size, pool.stride, stored)))
 
 
 def _unpooled(layer: Layer, stored: int, extent: int, whole: int) -> tuple[int, int]:
     """Results before pooling of a tile of `stored` ones, and tiles, along one axis of `whole` stored ones."""
-    pool, trips = layer.pooling, -(-whole // stored)
-    if pool is None:
+    trips = -(-whole // stored)
+    if layer.pooling is None:
         return stored, trips
-    reach = min(extent, (stored - 1) * pool.stride + pool.size)
-    return (extent if trips == 1 else max(reach, -(-extent // trips))), trips
+    return (extent if trips == 1 else max(unpooled(layer, stored, extent), -(-extent // trips))), trips
 
 
 def _mapping_of_convolution(layer: Layer, schedule: LoopConvSchedule, dim: int) -> Mapping:

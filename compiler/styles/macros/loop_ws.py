@@ -19,6 +19,7 @@ from baco.compiler.schedules.schedule import LoopWsSchedule
 from baco.compiler.schedules.style import check_weight_bits
 from baco.compiler.schedules.trip import Trip
 from baco.compiler.styles.macros.reuse import Reuse, plan_reuse
+from baco.compiler.styles.macros.tile_rows import product_tile_rows
 
 #: Name of the workspace of int32 partial sums, dense `[rows, columns]` of one group.
 PARTIAL_SUMS = "partial_sums"
@@ -70,8 +71,7 @@ def check_loop_ws(layer: Layer, schedule: LoopWsSchedule, accelerator: Accelerat
 
 def product_rows(product: Product, schedule: LoopWsSchedule, dim: int) -> tuple[int, int, int]:
     """Rows of the local memories that a tile's weights, inputs and results take."""
-    i, j, k = _tile(schedule, product.blocks(dim))
-    return k * j * dim, i * k * dim, i * j * dim
+    return product_tile_rows(*_tile(schedule, product.blocks(dim)), dim)
 
 
 def check_halves(scratchpad: int, accumulator: int, accelerator: Accelerator) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -51,8 +51,16 @@ MACRO = _mapping(l0={"P": 28, "Q": 7}, l1={"R": 3, "S": 3, "C": 4, "K": 2}, l3={
 
 
 def _cycles(layer: Layer, mapping: Mapping, accelerator: Accelerator = GEMMINI) -> float:
-    found = latency(LayerBatch.of([layer]), MappingBatch.of([mapping]), HardwareBatch.of([accelerator]))
-    return float(found.cycles)
+    return float(latency(*_batch([layer], [mapping], [accelerator])).cycles)
+
+
+def _batch(
+    layers: Sequence[Layer], mappings: Sequence[Mapping], accelerators: Sequence[Accelerator]
+) -> tuple[LayerBatch, MappingBatch, HardwareBatch, Tensor]:
+    """What `latency` takes; a macro carries out what the compiler says."""
+    schedules = map(realise, layers, mappings, accelerators)
+    macro = torch.tensor([not isinstance(schedule, ExplicitSchedule) for schedule in schedules])
+    return LayerBatch.of(layers), MappingBatch.of(mappings), HardwareBatch.of(accelerators), macro
 
 
 def _train(rows: int = 400) -> Dataset:
@@ -98,7 +106,10 @@ def test_gradients_of_whole_factors_are_finite_and_point_somewhere() -> None:
     mappings = MappingBatch.of(data.mappings)
     temporal = mappings.temporal.clone().requires_grad_()
     found = latency(
-        LayerBatch.of(data.layers), replace(mappings, temporal=temporal), HardwareBatch.of(data.accelerators)
+        LayerBatch.of(data.layers),
+        replace(mappings, temporal=temporal),
+        HardwareBatch.of(data.accelerators),
+        torch.from_numpy(data.macros),
     )
     (gradient,) = torch.autograd.grad(found.cycles.log().sum(), temporal)
     assert torch.isfinite(gradient).all()
@@ -112,6 +123,7 @@ def test_float32_is_as_good() -> None:
             LayerBatch.of(data.layers, dtype),
             MappingBatch.of(data.mappings, dtype),
             HardwareBatch.of(data.accelerators, dtype),
+            torch.from_numpy(data.macros),
         ).cycles
         for dtype in (torch.float64, torch.float32)
     )
@@ -123,9 +135,9 @@ def test_mixed_batches_are_the_sum_of_their_parts() -> None:
     data = _train(200)
     layers, mappings = LayerBatch.of(data.layers), MappingBatch.of(data.mappings)
     hardware = HardwareBatch.of(data.accelerators)
-    macro = torch.tensor([row.style != "explicit" for row in data.rows])
+    macro = torch.from_numpy(data.macros)
     assert 0 < int(macro.sum()) < len(data)
-    mixed = latency(layers, mappings, hardware)
+    mixed = latency(layers, mappings, hardware, macro)
     by_moves = latency(layers, mappings, hardware, torch.zeros_like(macro))
     by_macro = latency(layers, mappings, hardware, torch.ones_like(macro))
     torch.testing.assert_close(mixed.cycles, torch.where(macro, by_macro.cycles, by_moves.cycles))
@@ -134,7 +146,8 @@ def test_mixed_batches_are_the_sum_of_their_parts() -> None:
 
 def test_one_layer_and_accelerator_serve_many_mappings() -> None:
     pair = MappingBatch.of([TILED, MACRO])
-    found = latency(LayerBatch.of([CONV]), pair, HardwareBatch.of([GEMMINI]))
+    macro = torch.tensor([False, True])
+    found = latency(LayerBatch.of([CONV]), pair, HardwareBatch.of([GEMMINI]), macro)
     assert found.cycles.tolist() == pytest.approx([_cycles(CONV, TILED), _cycles(CONV, MACRO)])
 
 
@@ -234,9 +247,7 @@ def test_committed_constants_are_legal_and_name_their_sets() -> None:
 
 def test_the_model_predicts_micro_benchmarks() -> None:
     data = read_dataset("micro")
-    found = latency(
-        LayerBatch.of(data.layers), MappingBatch.of(data.mappings), HardwareBatch.of(data.accelerators)
-    )
+    found = latency(*_batch(data.layers, data.mappings, data.accelerators))
     one = accuracy(found.cycles.numpy(), data.cycles)
     assert one.spearman is not None
     assert one.spearman > 0.98
@@ -263,9 +274,7 @@ def test_sums_that_come_back_from_memory_are_waited_for_whatever_the_copies() ->
 def test_bytes_of_main_memory_are_those_that_the_rtl_moved(name: str) -> None:
     """Nothing is fitted here: `test` is as good a set as any."""
     data = read_dataset(name)
-    found = latency(
-        LayerBatch.of(data.layers), MappingBatch.of(data.mappings), HardwareBatch.of(data.accelerators)
-    )
+    found = latency(*_batch(data.layers, data.mappings, data.accelerators))
     moved = data.numbers("dram_read_bytes") + data.numbers("dram_write_bytes")
     one = accuracy(found.bytes.numpy(), moved)
     assert one.spearman is not None
@@ -278,7 +287,7 @@ def test_bytes_of_main_memory_are_those_that_the_rtl_moved(name: str) -> None:
 def test_other_constants_change_the_prediction() -> None:
     own = constants()
     slower = Constants({name: 2 * cost for name, cost in own.host.items()}, own.timing)
-    batch = LayerBatch.of([CONV]), MappingBatch.of([TILED]), HardwareBatch.of([GEMMINI])
+    batch = _batch([CONV], [TILED], [GEMMINI])
     assert float(latency(*batch, fitted=slower).cycles) > float(latency(*batch).cycles)
 
 
