@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -343,7 +344,7 @@ def _keep_legal(space: DesignSpace, file: SpaceFile) -> DesignSpace:
     legal_dims = [d for d in space.dim if d in known_dims]
     rules = ["a power of two"] if gemmini else []
     rules += [f"a multiple of tile_rows ({step})"] if step > 1 else []
-    _refuse(space, "dim", file.dim, legal_dims, known_dims, f"it must be {' and '.join(rules)}")
+    _refuse(space, "dim", file.dim, legal_dims, lambda: known_dims, f"it must be {' and '.join(rules)}")
     kept: dict[str, Any] = {"dim": tuple(legal_dims)}
     if not gemmini:
         return dataclasses.replace(space, dim=tuple(legal_dims))
@@ -354,13 +355,12 @@ def _keep_legal(space: DesignSpace, file: SpaceFile) -> DesignSpace:
     ):
         values = np.array(getattr(space, name))
         legal = values[rule(sides[:, None], values[None, :]).any(0)].tolist()
-        known = _legal_capacities(legal_dims, rule)
         _refuse(
             space,
             name,
             getattr(file, name),
             legal,
-            known,
+            functools.partial(_legal_capacities, legal_dims, rule),
             f"{_BANK_RULE} ({_list(legal_dims)})",
         )
         kept[name] = tuple(legal)
@@ -372,14 +372,15 @@ def _refuse(
     name: str,
     given: list[int] | SearchRange,
     legal: list[int],
-    known: list[int],
+    known: Callable[[], list[int]],
     why: str,
 ) -> None:
-    """Raise for an illegal entry of a list, or a range without a legal value, naming the nearest."""
+    """Raise for an illegal entry of a list, or a range without a legal value, naming the nearest of those `known`, which
+    takes long to list."""
     if isinstance(given, SearchRange):
         if not legal:
             ends = (given.min, given.max)
-            near = min(known, key=lambda v: min(abs(v - e) for e in ends)) if known else None
+            near = min(known(), key=lambda v: min(abs(v - e) for e in ends), default=None)
             raise InfeasibleError(
                 f"no value of '{name}' from {given.min} to {given.max} is legal: {why}",
                 location=space.locate(name),
@@ -388,7 +389,7 @@ def _refuse(
         return
     for i, value in enumerate(given):
         if value not in legal:
-            near = min(known, key=lambda v: (abs(v - value), v)) if known else None
+            near = min(known(), key=lambda v: (abs(v - value), v), default=None)
             raise InfeasibleError(
                 f"'{name}' cannot be {value}: {why}",
                 location=space.locate(name, i),
