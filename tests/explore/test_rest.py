@@ -194,10 +194,10 @@ def test_memories_that_hold_no_rows_leave_row_functions_to_the_host() -> None:
         np.asarray(one, dtype=float) for one in (points.dim, points.accumulator_kib, points.scratchpad_kib)
     ]
     cycles, *_ = rest.of(*sizes, np.full(len(points), True))
-    kinds = set()
+    kinds, programs = set(), Programs(mix.networks, keep=False)
     for index, one in enumerate(zip(*sizes, strict=True)):
         machine = space.accelerator(*map(int, one), units=True)
-        alone = rest_of_programs(mix, [DEFAULT, machine])
+        alone = rest_of_programs(mix, [DEFAULT, machine], programs=programs)
         for place, name in enumerate(rest.networks):
             assert rest.operators_of(name, machine) == alone.operators_of(name, machine)
             assert cycles[index, place] == pytest.approx(alone.total(name, machine)[0], rel=1e-12)

@@ -155,7 +155,7 @@ def _all(whole: tuple[Path, dict[str, Any]], folder: Path, each: int, reported: 
 
 
 def test_damages(whole: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
-    _all(whole, tmp_path, 15, 8, 4)
+    _all(whole, tmp_path, 8, 4, 4)
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ from tests.gemmini.loop_conv import (
     LoopConv,
 )
 from tests.gemmini.machine import NumpyGemmini
-from tests.seeds import seeds
+from tests.seeds import seeds, some
 
 FEATURES = {
     "training_convs": "BACO_TRAINING_CONVS",
@@ -226,12 +226,13 @@ def _legal_loops(rules: Rules, count: int, random: np.random.Generator) -> list[
     return loops
 
 
+@pytest.mark.parametrize("count", some(1, [12, 40]))
 @pytest.mark.parametrize("pace", range(len(PACES)))
-def test_commands(unroller: tuple[GemminiConfig, Path], pace: int, tmp_path: Path) -> None:
+def test_commands(unroller: tuple[GemminiConfig, Path], pace: int, count: int, tmp_path: Path) -> None:
     """Loops back to back, now and then another command between them: exactly the commands of the expansion."""
     machine, bench = unroller
     random = np.random.default_rng(1000 * machine.dim + 10 * pace + machine.max_pool)
-    loops = _legal_loops(Rules(machine), 30, random)
+    loops = _legal_loops(Rules(machine), count, random)
     offered: list[Command] = []
     expander = Expander(machine)
     # What has to have been emitted when another command passes: everything before it, nothing after it.

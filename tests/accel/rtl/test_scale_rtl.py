@@ -78,7 +78,7 @@ def _stimulus(in_bits: int, out_bits: int, vectors: int) -> tuple[np.ndarray, np
 def test_equals_float32_arithmetic(tmp_path: Path, in_bits: int, out_bits: int, defines: list[str]) -> None:
     parameters = {"LANES": LANES, "IN_BITS": in_bits, "OUT_BITS": out_bits}
     bench = build([RTL / "baco_scale.v"], "baco_scale", parameters, defines, BENCHES / "scale_bench.cpp")
-    data, scale = _stimulus(in_bits, out_bits, 200_000)
+    data, scale = _stimulus(in_bits, out_bits, 60_000)
     records = np.empty((len(data), 1 + LANES), np.uint32)
     records[:, 0] = scale
     records[:, 1:] = data.astype(np.int32).view(np.uint32)

@@ -124,8 +124,15 @@ BY_AXES = [copy_by_grid, copy_by_masks, copy_by_half_masks, copy_by_opaque_masks
 ALONE = [copy_by_loops, copy_by_moving_pointers, copy_by_moving_offsets, copy_by_block_pointers]
 
 
-@pytest.mark.parametrize("blocks", [(16, 8), (8, 8), (8, 16)])
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("shape", "blocks"),
+    [
+        # every shape in blocks of one size every time
+        pytest.param(shape, blocks, marks=[pytest.mark.slow] * ((number + place) % 3 > 0))
+        for number, shape in enumerate(SHAPES)
+        for place, blocks in enumerate(((16, 8), (8, 8), (8, 16)))
+    ],
+)
 def test_every_way_to_cut_a_matrix(shape: tuple[int, int], blocks: tuple[int, int]) -> None:
     rows, columns = baco.cdiv(shape[0], blocks[0]), baco.cdiv(shape[1], blocks[1])
     for kernel in BY_AXES:

@@ -22,6 +22,7 @@ from baco.compiler.ops.elements import (
 from baco.compiler.ops.operator import IntegerTensor
 from baco.compiler.ops.views import View
 from tests.compiler.network.net_sketch import DIM4, Sketch, check
+from tests.seeds import seeds
 
 _FUNCTIONS = ("abs", "neg", "floor", "round", "tanh", "sigmoid", "clip", "leaky_relu")
 _PAIRS = ("add", "sub", "mul", "maximum", "less", "greater_equal", "and", "prelu")
@@ -63,7 +64,7 @@ def one_more(s: Sketch, numbers: list[View], target: View) -> None:
         s.add(RealPair, target, left=first, right=second, function=str(s.random.choice(_PAIRS)))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(3, of=6))
 def test_what_is_fused_computes_what_its_operators_do_one_by_one(seed: int) -> None:
     s = Sketch(np.random.default_rng(seed))
     shape = (int(s.random.integers(1, 6)), int(s.random.integers(1, 12)))

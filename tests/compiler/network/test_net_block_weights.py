@@ -50,7 +50,7 @@ def compiled(network: Network, form: str, machine: Accelerator, engine: str) -> 
     return program
 
 
-@pytest.mark.parametrize("form", BLOCK_WEIGHTS)
+@pytest.mark.parametrize("form", some(2, BLOCK_WEIGHTS))
 def test_weights_are_numbers_of_blocks_and_lie_so(form: str) -> None:
     """The same numbers on machines that load blocks and on others; groups of channels stay as they are."""
     usual = quantise(deep(), quantiser=DEFAULT.on(ROOMY), seed=3)

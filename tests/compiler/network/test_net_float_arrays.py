@@ -56,8 +56,16 @@ def run(
     return program
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("accelerator", [ROOMY, OTHER, WIDE], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    ("name", "accelerator"),
+    [
+        # each network on one of the arrays every time
+        pytest.param(name, machine, marks=[pytest.mark.slow] * ((number + place) % 3 > 0))
+        for number, name in enumerate(NAMES)
+        for place, machine in enumerate((ROOMY, OTHER, WIDE))
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
 def test_networks_of_all_operators(accelerator: Accelerator, name: str) -> None:
     run(getattr(small, name)(), accelerator)
 

@@ -12,7 +12,7 @@ from baco.compiler.ops.lookup import Embedding, OneHot, Rotation, Take, Unpool
 from baco.compiler.ops.rows import ArgMax, Normalisation, Reduction, Softmax, TermSum, TopK
 from baco.compiler.ops.views import View
 from tests.compiler.network.net_sketch import Sketch, check
-from tests.seeds import seeds
+from tests.seeds import seeds, some
 
 
 def shape(s: Sketch, least: int = 1, most: int = 4, size: int = 9) -> tuple[int, ...]:
@@ -270,10 +270,11 @@ OPERATORS: dict[str, Callable[[Sketch], None]] = {
 }
 
 
+@pytest.mark.parametrize("count", some(1, [10, 40]))
 @pytest.mark.parametrize("name", OPERATORS)
-def test_an_operator_on_random_views(name: str) -> None:
+def test_an_operator_on_random_views(name: str, count: int) -> None:
     sketch = Sketch(np.random.default_rng(list(name.encode())))
-    for _ in range(25):
+    for _ in range(count):
         OPERATORS[name](sketch)
     check(sketch)
 

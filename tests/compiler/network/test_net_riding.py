@@ -87,7 +87,7 @@ def _random_block(seed: int) -> Sketch:
     return s
 
 
-@pytest.mark.parametrize("seed", seeds(3, 60))
+@pytest.mark.parametrize("seed", seeds(2, 60))
 def test_random_sums_are_those_of_product_and_addition(seed: int) -> None:
     machine = SMALL if seed % 2 else SMALL.model_copy(update={"dim": 8})
     s = _random_block(seed)

@@ -22,6 +22,7 @@ from baco.compiler.ops.requantisation import Requantise
 from baco.sim.network.run import run_network
 from baco.workloads.inputs.load import load_network
 from tests.compiler.network.net_quant_networks import convolutions, products, run_both, transposed
+from tests.seeds import some
 
 RANDOM = np.random.default_rng(8)
 X = RANDOM.standard_normal((1, 4, 9, 9)).astype(np.float32)
@@ -191,9 +192,18 @@ def test_scales_of_channels_lose_nothing_on_any_kind_of_product():
 
 
 @pytest.mark.parametrize(
-    "machine", ["gemmini-default,dim=8", "gemmini-default,dim=8,features.requantization=true"]
-)
-@pytest.mark.parametrize("options", [{"weight_scales": "channel"}, {"weight_scales": "channel", "weight_format": "int4", "equalisation": True}], ids=str)  # fmt: skip
+    ("machine", "options"),
+    some(2, [
+        ("gemmini-default,dim=8", {"weight_scales": "channel", "weight_format": "int4", "equalisation": True}),
+        ("gemmini-default,dim=8,features.requantization=true", {"weight_scales": "channel"}),
+        ("gemmini-default,dim=8", {"weight_scales": "channel"}),
+        (
+            "gemmini-default,dim=8,features.requantization=true",
+            {"weight_scales": "channel", "weight_format": "int4", "equalisation": True},
+        ),
+    ]),
+    ids=str,
+)  # fmt: skip
 def test_programs_give_these_integers(model, machine, options):
     run = baco.run(model, machine, inputs={"x": X}, **options)
     assert run.right, run.wrong

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import re
@@ -22,7 +23,7 @@ from baco.common.errors import InfeasibleError, InputError
 from baco.exploration.breakdown import MeasuredPart
 from baco.exploration.cost.layer_costs import layer_costs
 from baco.exploration.cost.predicted import instruction_costs
-from baco.exploration.cost.program_rest import rest_of_programs
+from baco.exploration.cost.program_rest import Programs, rest_of_programs
 from baco.exploration.explain import beside
 from baco.exploration.explain.remap import Remapped
 from baco.exploration.explain.steps import Neighbour, Neighbours
@@ -115,12 +116,19 @@ def evaluated(study: Result, one: Remapped) -> tuple[float, float]:
     return cycles, pj + math.fsum(n * cost.energy_pj for n, cost in zip(runs, costs, strict=True))
 
 
+@functools.cache
+def read_anew(specs: tuple[str, ...], weights: tuple[float, ...]) -> tuple[Workload, Programs]:
+    """Networks, and what becomes of them as programs, which is read once for all accelerators."""
+    workload = Workload.of([load_network(spec) for spec in specs], list(weights))
+    return workload, Programs(workload.networks, keep=False)
+
+
 def rest_of(study: Result, one: Remapped) -> RestOfPrograms:
     """What programs do beside their layers, lowered for the accelerator itself; groups as they were decided on."""
     assert one.rest is not None
-    networks = [load_network(network.spec) for network in study.data.workload.networks]
-    weights = study.data.workload.weights
-    found = rest_of_programs(Workload.of(networks, list(weights)), [one.accelerator])
+    mix = study.data.workload
+    workload, programs = read_anew(tuple(network.spec for network in mix.networks), tuple(mix.weights))
+    found = rest_of_programs(workload, [one.accelerator], programs=programs)
     return dataclasses.replace(found, fused=one.rest.fused)
 
 

@@ -92,7 +92,7 @@ def forged(whole: tuple[str, Path], folder: Path, seeds: range) -> None:
 
 
 def test_random_forgeries(whole: tuple[str, Path], tmp_path: Path) -> None:
-    forged(whole, tmp_path, range(4))
+    forged(whole, tmp_path, range(2))
 
 
 @pytest.mark.slow

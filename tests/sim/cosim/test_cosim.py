@@ -44,8 +44,8 @@ from tests.sim.matmul_stream import ProductStream
 
 DEFAULT = load_accelerator("gemmini-default")
 #: Of each machine, and as many as many times with the slow tests.
-STREAMS = {"whole": 65, "normal": 40, "scarce": 16, "plain": 30}
-EFFORT = pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.slow)])
+STREAMS = {"whole": 33, "normal": 20, "scarce": 8, "plain": 15}
+EFFORT = pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.slow)])
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +66,8 @@ def test_random_streams(accelerator: Accelerator, times: int) -> None:
     "accelerator", [WHOLE, pytest.param(SCARCE, marks=pytest.mark.slow)], ids=lambda one: one.name
 )
 def test_what_synthesis_reads_does_the_same(accelerator: Accelerator, tmp_path: Path) -> None:
-    streams = [random_stream(accelerator, 2, index) for index in range(30)]
-    streams += [in_place_stream(accelerator, 2, index) for index in range(10)]
+    streams = [random_stream(accelerator, 2, index) for index in range(15)]
+    streams += [in_place_stream(accelerator, 2, index) for index in range(5)]
     same_as_synthesised(accelerator, streams, tmp_path)
 
 
@@ -85,10 +85,11 @@ def sees_fault(accelerator: Accelerator, fault: tuple[str, str, str], folder: Pa
     return any(outcome.failed for streams in batches for outcome in simulator.play(streams))
 
 
+@EFFORT
 @pytest.mark.parametrize("accelerator", [WHOLE, NORMAL, SCARCE, PLAIN, DEFAULT], ids=lambda one: one.name)
-def test_values_of_all_widths(accelerator: Accelerator) -> None:
+def test_values_of_all_widths(accelerator: Accelerator, times: int) -> None:
     """Strides, configuration of loops that is written over, counters of every event; in large local memories, long loops."""
-    count = {"gemmini-default": 5, "scarce": 10}.get(accelerator.name, 20)
+    count = times * {"gemmini-default": 3, "scarce": 5}.get(accelerator.name, 10)
     (result,) = run_campaign([accelerator], count, seed=0, kind="wide", shorten=False)
     assert [failure.outcome.describe() for failure in result.failures] == []
     assert result.streams == count
@@ -115,7 +116,7 @@ def test_long_tiles_are_long_in_every_direction() -> None:
 @pytest.mark.parametrize("accelerator", [WHOLE, SCARCE, PLAIN, DEFAULT], ids=lambda one: one.name)
 def test_products_in_place(accelerator: Accelerator, times: int) -> None:
     """Results over operands of their own product, of those before and behind it, in both dataflows."""
-    count = times * {"gemmini-default": 3, "scarce": 10}.get(accelerator.name, 30)
+    count = times * {"gemmini-default": 2, "scarce": 5}.get(accelerator.name, 15)
     (result,) = run_campaign([accelerator], count, seed=0, kind="in place", shorten=False)
     assert [failure.outcome.describe() for failure in result.failures] == []
     assert result.streams == count
@@ -177,9 +178,11 @@ def numpy_digest(accelerator: Accelerator, stream: Stream) -> str:
     return f"{zlib.crc32(contents):08x}"
 
 
+@EFFORT
 @pytest.mark.parametrize("accelerator", [WHOLE, NORMAL, SCARCE, PLAIN], ids=lambda one: one.name)
-def test_numpy_model_agrees(accelerator: Accelerator) -> None:
-    streams = [random_stream(accelerator, 1, index) for index in range(15 if accelerator is SCARCE else 40)]
+def test_numpy_model_agrees(accelerator: Accelerator, times: int) -> None:
+    count = times * (8 if accelerator is SCARCE else 20)
+    streams = [random_stream(accelerator, 1, index) for index in range(count)]
     same_as_numpy(accelerator, streams)
 
 

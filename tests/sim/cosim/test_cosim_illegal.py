@@ -581,7 +581,7 @@ def test_a_result_is_refused_just_where_it_overtakes_its_operand(whole: Simulato
 
 
 @pytest.mark.parametrize("accelerator", [WHOLE, NORMAL, SCARCE], ids=lambda one: one.name)
-@pytest.mark.parametrize("count", [60, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [30, pytest.param(200, marks=pytest.mark.slow)])
 def test_random_illegal_streams(accelerator: Accelerator, count: int) -> None:
     (result,) = run_campaign([accelerator], count, seed=0, kind="illegal", shorten=False)
     assert [(one.stream.name, one.outcome.describe()) for one in result.failures] == []

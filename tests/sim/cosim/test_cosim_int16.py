@@ -18,12 +18,12 @@ from tests.sim.accel_programs import build_source
 from tests.sim.cosim.test_cosim import same_as_numpy, same_as_synthesised, sees_fault
 
 EACH = pytest.mark.parametrize("machine", [WIDE_INTS, FEW_INTS], ids=lambda machine: machine.name)
-EFFORT = pytest.mark.parametrize("times", [1, pytest.param(200, marks=pytest.mark.slow)])
+EFFORT = pytest.mark.parametrize("times", [1, pytest.param(400, marks=pytest.mark.slow)])
 
 
 @EFFORT
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize(("kind", "count"), [("legal", 10), ("in place", 5), ("wide", 5), ("illegal", 10)])
+@pytest.mark.parametrize(("kind", "count"), [("legal", 5), ("in place", 3), ("wide", 3), ("illegal", 5)])
 @EACH
 def test_random_streams(machine: Accelerator, kind: str, count: int, times: int) -> None:
     # streams take ten times as long where memory answers one request at a time
@@ -33,9 +33,10 @@ def test_random_streams(machine: Accelerator, kind: str, count: int, times: int)
     assert result.streams == count
 
 
+@pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.slow)])
 @EACH
-def test_numpy_model_agrees(machine: Accelerator) -> None:
-    count = 10 if machine is FEW_INTS else 40
+def test_numpy_model_agrees(machine: Accelerator, times: int) -> None:
+    count = times * (5 if machine is FEW_INTS else 20)
     streams = [random_stream(machine, 1, index) for index in range(count)]
     streams += [in_place_stream(machine, 1, index) for index in range(count // 4)]
     same_as_numpy(machine, streams)
@@ -43,7 +44,7 @@ def test_numpy_model_agrees(machine: Accelerator) -> None:
 
 def test_what_synthesis_reads_does_the_same(tmp_path: Path) -> None:
     """Products are rows of partial products then."""
-    same_as_synthesised(WIDE_INTS, [random_stream(WIDE_INTS, 2, index) for index in range(30)], tmp_path)
+    same_as_synthesised(WIDE_INTS, [random_stream(WIDE_INTS, 2, index) for index in range(15)], tmp_path)
 
 
 @pytest.mark.slow

@@ -26,6 +26,7 @@ from baco.compiler.styles.fused.strips import (
     strip_memories,
 )
 from tests.compiler.styles.fused.test_strips import SIDE16, SMALL, chain, random_chain, with_addition
+from tests.seeds import some
 
 LARGE = load_accelerator("gemmini-default")
 
@@ -126,7 +127,7 @@ def chains() -> list[ConvolutionChain]:
     ]
 
 
-@pytest.mark.parametrize("machine", [SMALL, SIDE16, LARGE], ids=lambda one: one.name)
+@pytest.mark.parametrize("machine", some(2, [SMALL, SIDE16, LARGE]), ids=lambda one: one.name)
 def test_many_schedules_at_once_are_each_by_itself(machine: Accelerator) -> None:
     compared = 0
     for units in chains():
