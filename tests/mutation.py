@@ -128,7 +128,9 @@ def python_faults(text: str) -> list[tuple[int, int, str]]:
             yield begin + matches[0].start(), begin + matches[0].end(), new
 
     faults: list[tuple[int, int, str]] = []
-    for node in ast.walk(ast.parse(text)):
+    tree = ast.parse(text)
+    unread = {id(part) for annotation in _annotations(tree) for part in ast.walk(annotation)}
+    for node in (node for node in ast.walk(tree) if id(node) not in unread):
         if isinstance(node, ast.Constant) and type(node.value) is int and text[slice(*span(node))].isdigit():
             faults += [(*span(node), str(node.value + 1)), (*span(node), str(max(node.value - 1, 0)))]
         elif isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARED:
@@ -149,6 +151,15 @@ def python_faults(text: str) -> list[tuple[int, int, str]]:
         ):
             faults.append((*span(node.func), "max" if node.func.id == "min" else "min"))
     return [one for one in faults if text[one[0] : one[1]] != one[2]]
+
+
+def _annotations(tree: ast.AST) -> Iterator[ast.expr]:
+    """What is said of types, which nothing computes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
+            yield node.annotation
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns is not None:
+            yield node.returns
 
 
 def marked(text: str, marks: Mapping[int, Mutant]) -> tuple[str, set[int]]:

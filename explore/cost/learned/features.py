@@ -211,9 +211,8 @@ class CommandStream:
         self.row_bytes = {"W": t["K"], "I": t["C"], "O": t["K"] * bits // 8}
         self.reuse = {tensor: self._reuse(relevant) for tensor, relevant in RELEVANT.items()}
         self.rounds = {tensor: self.tiles / self.reuse[tensor] for tensor in RELEVANT}
-        #: tiles of results, and times that partial sums of one come back
+        #: tiles of results: partial sums of each come and go once a round
         self.results = math.prod(outer[name] for name in RELEVANT["O"]) * p.groups
-        self.returns = self.rounds["O"] / self.results - 1
 
     def _reuse(self, relevant: str | Sequence[str]) -> int:
         rounds = 1
@@ -243,7 +242,7 @@ class CommandStream:
             macs / self.tiles,
             loads["W"],
             loads["I"],
-            1 + self.returns,
+            self.rounds["O"] / self.results,
             loads["O"],
             self.row_bytes["W"],
             self.row_bytes["I"],

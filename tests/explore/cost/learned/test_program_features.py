@@ -1,14 +1,19 @@
 """What a residual sees of a program, and the analytical model that it corrects."""
 
+import itertools
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
 
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.text import parse_mapping
 from baco.exploration.cost.learned.analytical import instruction_base
 from baco.exploration.cost.learned.features import FLAT, described, program_features
 from baco.exploration.cost.learned.protocol import ProgramFeatures
-from tests.explore.learned_programs import programs, reference_base
+from baco.workloads.problem import Problem
+from tests.explore.learned_programs import WIDE, programs, reference_base
 
 
 def test_features_have_the_documented_places() -> None:
@@ -27,6 +32,31 @@ def test_features_have_the_documented_places() -> None:
     for i, layer in enumerate(layers):
         assert found.flat[i, FLAT.index("MACs")] == pytest.approx(math.log(layer.problem.macs))
         assert found.flat[i, FLAT.index("dim")] == pytest.approx(math.log(accelerators[i].dim))
+
+
+def test_tiles_come_and_go_as_often_as_a_walk_through_the_loops_changes_them() -> None:
+    problem, side = Problem(R=3, P=24, C=32, K=48), WIDE.dim
+    outer = {"R": 3, "P": 4, "C": 2, "K": 3}
+    seen = set()
+    for order in itertools.permutations("RPCK"):
+        text = " ".join(f"{name}{outer[name]}" for name in order)
+        mapping = parse_mapping(f"L3[WIO] {text} - L2[WI] K{side}X - L1[O] C{side}X - L0[W] P6")
+        changes, before = Counter[str](), dict[str, tuple[int, ...]]()
+        for place in itertools.product(*(range(outer[name]) for name in order)):
+            at = dict(zip(order, place, strict=True))
+            for tensor, names in {"W": "RCK", "I": "RPC", "O": "PK"}.items():
+                tile = tuple(at[name] for name in names)
+                changes[tensor] += before.get(tensor) != tile
+                before[tensor] = tile
+        found, _ = described([Layer(problem, scale=0.01)], [mapping], [WIDE], ["explicit"], reference_base)
+        row = np.exp(found.flat[0])
+        sums = row[FLAT.index("sum loads")]
+        assert sums == pytest.approx(changes["O"] / (outer["P"] * outer["K"]))
+        for column, tensor in (("weight loads", "W"), ("input loads", "I"), ("stores", "O")):
+            # a tile of each is one command
+            assert row[FLAT.index(column)] == pytest.approx(changes[tensor]), (order, column)
+        seen.add(round(sums))
+    assert seen == {1, 2, 3, 6}
 
 
 def test_shares_are_terms_over_the_prediction() -> None:
