@@ -24,7 +24,7 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
 def test_two_networks(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     networks = ("-n", "deepbench_ocr@rate=500", "-n", "deepbench_face@rate=250,deadline=3.5")
     code, out, _ = call(
-        capsys, *networks, *UNITS, "-u", "host", "--seconds", "2", "--json", "-o", str(tmp_path)
+        capsys, *networks, *UNITS, "-u", "host", "--seconds", "0.5", "--json", "-o", str(tmp_path)
     )
     assert code == 0
     record = json.loads(out)
@@ -58,7 +58,7 @@ def test_a_search_takes_its_options(capsys: pytest.CaptureFixture[str], tmp_path
         "--most-units",
         "2",
     )
-    options = ("--most-hosts", "0", "--workers", "1", "--seconds", "0.3", "--json", "-o", str(tmp_path))
+    options = ("--most-hosts", "0", "--workers", "1", "--seconds", "0.1", "--json", "-o", str(tmp_path))
     code, out, _ = call(capsys, "-n", "deepbench_ocr", *searched, *options)
     assert code == 0
     record = json.loads(out)
@@ -73,7 +73,7 @@ def test_a_search_takes_its_options(capsys: pytest.CaptureFixture[str], tmp_path
 def test_a_replay(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """One program for both units, whose results are compared; times stand beside those that were planned."""
     units = ("-u", "gemmini-default,dim=8", "-u", "gemmini-default,dim=4")
-    options = ("--seconds", "1", "--replay", "timed", "-o", str(tmp_path))
+    options = ("--seconds", "0.3", "--replay", "timed", "-o", str(tmp_path))
     code, out, _ = call(capsys, "-n", "resnet18:image=32", *units, *options)
     assert code == 0
     assert "operators compared: all are right" in out

@@ -30,8 +30,15 @@ def test_every_kernel(name: str) -> None:
     CASES[name](np.random.default_rng(3)).launch(engine="interpret")
 
 
-@pytest.mark.parametrize("blocks", BLOCKS)
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("shape", "blocks"),
+    [
+        # every shape in every other size of blocks every time
+        pytest.param(shape, blocks, marks=[pytest.mark.slow] * ((number + place) % 2))
+        for number, shape in enumerate(SHAPES)
+        for place, blocks in enumerate(BLOCKS)
+    ],
+)
 def test_the_gemm_of_the_thesis(shape: tuple[int, int, int], blocks: tuple[int, int, int]) -> None:
     m, n, k = shape
     case = kernels.gemm(np.random.default_rng(m * n * k), shape, blocks)

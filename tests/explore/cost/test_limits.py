@@ -145,7 +145,7 @@ def check_layers(flows: tuple[str, ...], number: int, form: InputFormat = "integ
 
 @pytest.mark.parametrize("flows", FLOWS)
 def test_no_mapping_of_the_instruction_aware_model_is_below(flows: tuple[str, ...]) -> None:
-    check_layers(flows, 12)
+    check_layers(flows, 7)
 
 
 def test_elements_of_16_bits() -> None:

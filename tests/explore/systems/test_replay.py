@@ -202,7 +202,7 @@ def test_deadlines_that_a_plan_promises_are_met_in_verilog(seed: int) -> None:
 def test_a_plan_of_measured_groups_takes_what_it_says() -> None:
     """By the model of the units in time: the programs of single units are measured, the plan of both is not."""
     units = ["gemmini-default,dim=8", "gemmini-default,dim=4"]
-    made = baco.plan(["resnet18:image=32@runs=2"], units, profiled="timed", seconds=1.0).replay("timed")
+    made = baco.plan(["resnet18:image=32@runs=2"], units, profiled="timed", seconds=0.3).replay("timed")
     assert made.measured is not None
     right(made.measured)
     assert abs(made.measured.error) < 0.05

@@ -80,7 +80,7 @@ def test_the_best_of_a_small_space_is_found_and_worth_what_it_takes_alone() -> N
         values = {point: worth(graph, objective) for point, graph in graphs.items()}
         with HERE.executor() as executor:
             search = SystemSearch(NETWORKS, DEMANDS, systems, objective=objective, executor=executor)
-            found = search.run(1000, seconds=0.5)
+            found = search.run(1000, seconds=0.1)
         looked_at = {sample.point: sample.value for sample in found.samples}
         assert set(looked_at) == set(graphs)  # 1,000 are asked for, and no more are there
         for point, value in looked_at.items():
@@ -143,7 +143,7 @@ def test_an_accelerator_is_priced_once_and_a_search_goes_on(
     def search(count: int, file: str, *, stop_after: int = 10**9) -> list[SystemPoint]:
         with SearchRecords(tmp_path / file) as records, HERE.executor() as executor:
             made = SystemSearch(NETWORKS, DEMANDS, systems, seed=3, executor=executor, records=records)
-            found = made.run(count, seconds=0.5, stopped=lambda: len(made.samples) >= stop_after)
+            found = made.run(count, seconds=0.1, stopped=lambda: len(made.samples) >= stop_after)
         assert found.ended == ("interrupted" if stop_after < count else "done")
         return [one.point for one in found.samples]
 
@@ -164,7 +164,7 @@ def test_from_python_the_best_system_is_planned_by_its_file(tmp_path: Path) -> N
         ["deepbench_ocr"],
         tiny_space(60.0),
         samples=6,
-        seconds=0.3,
+        seconds=0.1,
         most_units=2,
         out=tmp_path,
         progress=False,
@@ -175,7 +175,7 @@ def test_from_python_the_best_system_is_planned_by_its_file(tmp_path: Path) -> N
     assert made.area_mm2 <= 60.0
     assert made.front["best"].sum() <= 1
     assert (made.front["area_mm2"].diff().dropna() >= 0).all()
-    again = baco.plan(["deepbench_ocr"], [str(tmp_path / "best" / "system.yaml")], seconds=0.3)
+    again = baco.plan(["deepbench_ocr"], [str(tmp_path / "best" / "system.yaml")], seconds=0.1)
     assert math.isclose(again.makespan_ms, made.best.makespan_ms)
     ran = made.replay("functional")
     assert ran.best.measured is not None

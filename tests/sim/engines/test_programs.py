@@ -1,5 +1,7 @@
 """C programs that use the accelerator and check its results against integer arithmetic (tests/programs)."""
 
+from typing import Any
+
 import pytest
 
 from baco.accel.config import Accelerator
@@ -36,21 +38,25 @@ def test_there_are_programs() -> None:
     assert len(PROGRAMS) >= 9
 
 
-#: Every program runs on these two each time, on the others with the slow tests.
-SIDES = [
-    pytest.param(one, id=name, marks=[] if name in ("dim 4", "dim 16") else [pytest.mark.slow])
-    for name, one in ACCELERATORS.items()
-]
+def on_one_side(first: int) -> list[Any]:
+    """Every program on every accelerator; those of sides 4 and 16 take turns every time, beginning with the one or the other."""
+    return [
+        pytest.param(
+            *(program, accelerator),
+            id=f"{program}-{name}",
+            marks=[pytest.mark.slow] * (name != ("dim 4", "dim 16")[(first + number) % 2]),
+        )
+        for number, program in enumerate(PROGRAMS)
+        for name, accelerator in ACCELERATORS.items()
+    ]
 
 
-@pytest.mark.parametrize("accelerator", SIDES)
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(("program", "accelerator"), on_one_side(0))
 def test_on_the_functional_model(program: str, accelerator: Accelerator) -> None:
     run(program, accelerator, "functional")
 
 
-@pytest.mark.parametrize("accelerator", SIDES)
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(("program", "accelerator"), on_one_side(1))
 def test_on_the_verilog(program: str, accelerator: Accelerator) -> None:
     run(program, accelerator, "rtl")
 

@@ -151,8 +151,13 @@ def test_random_chains_in_random_tiles(seed: int) -> None:
         (chain_of(2, 50, 40, 72, 40, softmax=True, causal=5), ChainSchedule(14, 72, "group", (1, 1, 2))),
         (chain_of(1, 50, 40, 72, 24, transposed=(False, True)), ChainSchedule(32, 72, "group", (1, 1, 2))),
         (chain_of(2, 64, 40, 96, 33, transposed=(False, True)), ChainSchedule(32, 32, "tile", (2, 2, 1))),
-        (chain_of(2, 64, 40, 96, 33), ChainSchedule(32, 48, "tile", (1, 1, 1))),
-        (chain_of(2, 50, 40, 96, 40, softmax=True), ChainSchedule(32, 32, "tile", (2, 2, 1))),
+        pytest.param(
+            *(chain_of(2, 64, 40, 96, 33), ChainSchedule(32, 48, "tile", (1, 1, 1))), marks=pytest.mark.slow
+        ),
+        pytest.param(
+            *(chain_of(2, 50, 40, 96, 40, softmax=True), ChainSchedule(32, 32, "tile", (2, 2, 1))),
+            marks=pytest.mark.slow,
+        ),
         (chain_of(2, 90, 40, 96, 24, softmax=True, causal=5), ChainSchedule(16, 16, "tile", (2, 2, 2))),
     ],
 )
