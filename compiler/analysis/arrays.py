@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,9 +47,58 @@ class Arrays(Protocol):
     def some(self, condition: Values) -> bool:
         """Whether the condition holds anywhere."""
 
-    def tables(self, values: NDArray[np.float64], *index: Values) -> Sequence[Values]:
-        """Elements of the tables `values[n]`, one result each, between neighbours along their last axis by linear
+    def place(self, tables: InterpolatedTables, *index: Values) -> Values:
+        """Where the last axis of tables begins, given whole indices of those before: what `between` takes."""
+
+    def between(self, tables: InterpolatedTables, place: Values, last: Values) -> Sequence[Values]:
+        """Elements of the tables, one result each, at a `place` and between neighbours along their last axis by linear
         interpolation."""
+
+
+@dataclass(frozen=True, eq=False)
+class InterpolatedTables:
+    """InterpolatedTables of one shape, `values[n]`, whose last axis is interpolated."""
+
+    values: NDArray[np.float64]
+
+    @property
+    def width(self) -> int:
+        """Elements along the last axis."""
+        return int(self.values.shape[-1])
+
+    @cached_property
+    def rows(self) -> NDArray[np.float64]:
+        """(n, elements) of the tables one after the other."""
+        return self.values.reshape(len(self.values), -1)
+
+    @cached_property
+    def slopes(self) -> NDArray[np.float64]:
+        """From each of `rows` to its neighbour along the last axis, 0 from the last one."""
+        return np.diff(self.values, axis=-1, append=self.values[..., -1:]).reshape(self.rows.shape)
+
+    def place(self, index: Sequence[Values]) -> Values:
+        """Of the first element along the last axis, given all indices before."""
+        first = index[0]
+        for one, size in zip(index[1:], self.values.shape[2:-1], strict=True):
+            first = first * size + one
+        return first * self.width
+
+
+class Parts(NamedTuple):
+    """Parts of a whole: so many of one size, and one of what is left, which may be 0; None where parts need not be whole."""
+
+    count: Values
+    size: Values
+    rest: Values | None
+
+    def each(self, of: Callable[[Values], Values]) -> Parts:
+        """With something of each part in its place."""
+        return Parts(self.count, of(self.size), None if self.rest is None else of(self.rest))
+
+    def total(self, of: Callable[[Values], Values], of_size: Values = None) -> Values:
+        """Sum of `of(part)` over all of them, of those of one size `of_size` each if that is known. `of(0)` must be 0."""
+        full = self.count * (of(self.size) if of_size is None else of_size)
+        return full if self.rest is None else full + of(self.rest)
 
 
 class CountArrays(Protocol):
@@ -80,8 +131,8 @@ class CountArrays(Protocol):
     def fitting(self, whole: Values, size: Values) -> Values:
         """How many pieces of `size` fit into a whole."""
 
-    def parts(self, whole: Values, size: Values, of: Callable[[Values], Values]) -> Values:
-        """Sum of `of(part)` over the parts of a whole, all of `size` but the last one. `of(0)` must be 0."""
+    def parts(self, whole: Values, size: Values) -> Parts:
+        """The parts of a whole, all of `size` but the last one."""
 
 
 class _Integers:
@@ -110,9 +161,8 @@ class _Integers:
     def fitting(self, whole: Values, size: Values) -> Values:
         return whole // size
 
-    def parts(self, whole: Values, size: Values, of: Callable[[Values], Values]) -> Values:
-        full, rest = divmod(whole, size)
-        return full * of(size) + of(rest)
+    def parts(self, whole: Values, size: Values) -> Parts:
+        return Parts(whole // size, size, whole % size)
 
 
 class _IntegerArrays(_Integers):
@@ -169,15 +219,19 @@ class _Numpy:
     def some(self, condition: Values) -> bool:
         return bool(np.any(condition))
 
-    def tables(self, values: NDArray[np.float64], *index: Values) -> Sequence[Values]:
-        *places, last = (np.asarray(one, dtype=np.float64) for one in index)
-        whole = [np.rint(one).astype(np.int64) for one in places]
-        below = np.clip(np.floor(last), 0, values.shape[-1] - 1).astype(np.int64)
-        above = np.minimum(below + 1, values.shape[-1] - 1)
+    def place(self, tables: InterpolatedTables, *index: Values) -> Values:
+        sizes = tables.values.shape[1:-1]
+        return tables.place(
+            [np.clip(np.rint(one), 0, size - 1) for one, size in zip(index, sizes, strict=True)]
+        )
+
+    def between(self, tables: InterpolatedTables, place: Values, last: Values) -> Sequence[Values]:
+        below = np.clip(np.floor(last), 0, tables.width - 1)
         share = last - below
-        first = tuple(np.broadcast_arrays(*whole, below))
-        second = tuple(np.broadcast_arrays(*whole, above))
-        return [table[first] * (1.0 - share) + table[second] * share for table in values]
+        first, second = (
+            (place + one).astype(np.int64) for one in (below, np.minimum(below + 1, tables.width - 1))
+        )
+        return [table[first] * (1.0 - share) + table[second] * share for table in tables.rows]
 
 
 NUMPY: Arrays = _Numpy()

@@ -11,20 +11,19 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from baco.accel.config import Accelerator
 from baco.compiler.analysis.arrays import NUMPY, Arrays, Values
 from baco.compiler.analysis.profile import PROFILES, QUEUED_LATENCY, TimingProfile
+from baco.compiler.analysis.requests import LONGEST, request_table
 
 #: The channel of main memory moves aligned pieces of so many bytes (`baco.sim.job.MainMemory`).
 _BURST = 8.0
 #: Alignment of rows, in bytes, beyond which more makes no difference.
 MOST_ALIGNED = 64.0
-#: Bytes of a row up to which requests are tabulated; longer ones are multiples of that.
-_LONGEST = 128
 
 
 @dataclass(frozen=True)
@@ -112,133 +111,183 @@ class Moved:
         )
 
     def __mul__(self, times: Values) -> Moved:
-        return Moved(
-            self.port * times,
-            self.rows * times,
-            self.bytes * times,
-            self.commands * times,
-            self.further * times,
-        )
+        return Moved(*(0.0 if _is_zero(part) else part * times for part in vars(self).values()))
 
 
-def load_rows(
-    a: Arrays,
-    machine: MachineRates,
-    rows: Values,
-    width: Values,
-    pitch: Values,
-    *,
-    element: Values = 1.0,
-    command_rows: Values = None,
-    between: Values = None,
-    shift: Values = 128.0,
-    crowd: Values = 1.0,
-) -> Moved:
-    """Rows of `width` elements that lie `pitch` elements apart, brought by commands as wide as requests are.
-
-    Args:
-        element: bytes; half a one where two are a byte, of which a command then brings no more than of bytes.
-        command_rows: rows of a command; `dim` (or all there are) if not given.
-        between: rows from the first one of a command to that of the next; `dim` if not given.
-        shift: elements by which neighbouring tiles begin apart, for the alignment of rows.
-        crowd: commands that share the reservation station, for each of these.
-    """
-    if command_rows is None:
-        command_rows = rows / a.larger(a.up(rows / machine.dim), 1.0)
-    step = a.larger(a.smaller(a.smaller(a.power(pitch), a.power(shift)) * element, 128.0), 1.0)
-    commands = _Commands(
-        machine, rows, command_rows, pitch * element, step, machine.dim if between is None else between, crowd
-    )
-    least = max(element, 1.0) if isinstance(element, float) else a.larger(element, 1.0)
-    widest = a.larger(machine.request / least, machine.dim)
-    whole = a.down(width / widest)
-    rest = width - whole * widest
-    moved = commands.move(a, rest * element, a.up(rest / machine.dim))
-    if a.some(whole > 0):
-        moved = moved + commands.move(a, widest * element, widest / machine.dim) * whole
-    return moved
+def _is_zero(part: Values) -> bool:
+    """Whether it is nothing for a whole batch."""
+    return isinstance(part, float) and part == 0.0
 
 
 @dataclass(frozen=True)
-class _Commands:
-    """Commands that bring the rows of one piece of a matrix.
+class RowLoads:
+    """Commands, as wide as requests are, that bring rows of a matrix.
 
     Attributes:
         rows, command_rows: of all, of one command.
         pitch: bytes from row to row.
+        element: bytes.
         step: bytes that rows begin at multiples of.
         between: rows from the first one of a command to that of the next.
         crowd: commands that share the reservation station, for each of these.
     """
 
+    a: Arrays
     machine: MachineRates
     rows: Values
     command_rows: Values
     pitch: Values
+    element: Values
     step: Values
     between: Values
     crowd: Values
 
-    def move(self, a: Arrays, size: Values, local: Values) -> Moved:
+    @classmethod
+    def of(
+        cls,
+        a: Arrays,
+        machine: MachineRates,
+        rows: Values,
+        pitch: Values,
+        *,
+        element: Values = 1.0,
+        command_rows: Values = None,
+        between: Values = None,
+        shift: Values = 128.0,
+        crowd: Values = 1.0,
+    ) -> RowLoads:
+        """Of rows that lie `pitch` elements apart.
+
+        Args:
+            element: bytes; half a one where two are a byte, of which a command then brings no more than of bytes.
+            command_rows: rows of a command; `dim` (or all there are) if not given.
+            between: rows from the first one of a command to that of the next; `dim` if not given.
+            shift: elements by which neighbouring tiles begin apart, for the alignment of rows.
+            crowd: commands that share the reservation station, for each of these.
+        """
+        if command_rows is None:
+            command_rows = rows / a.larger(a.up(rows / machine.dim), 1.0)
+        step = a.larger(a.smaller(a.smaller(a.power(pitch), a.power(shift)) * element, 128.0), 1.0)
+        between = machine.dim if between is None else between
+        return cls(a, machine, rows, command_rows, pitch * element, element, step, between, crowd)
+
+    def moved(self, width: Values) -> Moved:
+        """What rows of `width` elements take."""
+        a, machine, widest = self.a, self.machine, self._widest
+        whole = a.down(width / widest)
+        rest = width - whole * widest
+        moved = self._move(rest * self.element, a.up(rest / machine.dim))
+        return moved + self._widest_moved * whole if a.some(whole > 0) else moved
+
+    @cached_property
+    def _widest(self) -> Values:
+        """Elements of a row that a command brings."""
+        least = (
+            max(self.element, 1.0) if isinstance(self.element, float) else self.a.larger(self.element, 1.0)
+        )
+        return self.a.larger(self.machine.request / least, self.machine.dim)
+
+    @cached_property
+    def _widest_moved(self) -> Moved:
+        return self._move(self._widest * self.element, self._widest / self.machine.dim)
+
+    @cached_property
+    def _commands(self) -> Values:
+        return self.rows / self.a.larger(self.command_rows, 1.0)
+
+    @cached_property
+    def _crowded(self) -> Values:
+        """Commands, and those that share the reservation station with them."""
+        return self._commands * self.crowd
+
+    @cached_property
+    def _rate(self) -> Values:
+        """Bytes a cycle between memory and accelerator."""
+        return self.a.smaller(self.machine.bandwidth, self.machine.beat)
+
+    @cached_property
+    def _held(self) -> Values:
+        return command_cycles(self.a, self.machine)
+
+    @cached_property
+    def _place(self) -> Values:
+        return request_place(self.a, self.machine, self.step)
+
+    @cached_property
+    def _start(self) -> Values:
+        """Bytes of a beat that commands begin at multiples of."""
+        return self.a.smaller(self.step * self.between, self.machine.beat)
+
+    @cached_property
+    def _ragged(self) -> Values:
+        """Smaller requests that a span begins and ends with until it is aligned."""
+        a, request = self.a, self.machine.request
+        steps = a.smaller(self.step * self.between, request)
+        return a.log2(request / self.machine.beat) * (1.0 - steps / request)
+
+    def _move(self, size: Values, local: Values) -> Moved:
         """Rows of `size` bytes, at most those of a command, each written to `local` rows. The port takes the longest of
         transfers, requests in flight, and commands in flight."""
-        machine, rows = self.machine, self.rows
-        beat, request = machine.beat, machine.request
-        profile = machine.profile
-        commands = rows / a.larger(self.command_rows, 1.0)
+        a, machine, rows, commands = self.a, self.machine, self.rows, self._commands
+        beat, request, profile = machine.beat, machine.request, machine.profile
+        some = size > 0
+        issued = a.where(some, self._crowded, 0.0)
         if profile.covers:
-            requests, beats, _ = covered(a, machine, self.step, size)
+            requests, beats, _ = covered(a, machine, self._place, size)
             moved = rows * beats * beat
-            transfer = moved / a.smaller(machine.bandwidth, beat)
+            transfer = moved / self._rate
             waiting = (rows * requests * profile.latency + transfer) / machine.requests
-            commands = a.where(size > 0, commands * self.crowd, 0.0 * commands)
-            queued = held_cycles(a, machine, commands, transfer)
+            queued = held_cycles(machine, issued, transfer, self._held)
             further = rows * a.larger(requests - 1.0, 0.0)
-            return Moved(
-                a.larger(a.larger(transfer, waiting), queued), rows * local, moved, commands, further
-            )
-        place = (a.log2(beat) - 2.0, a.log2(request) - 3.0, a.log2(self.step), a.smaller(size, _LONGEST))
-        requests, beats = a.tables(request_table(), *place)
-        longer = a.larger(size / _LONGEST, 1.0)
+            return Moved(a.larger(a.larger(transfer, waiting), queued), rows * local, moved, issued, further)
+        requests, beats = a.between(request_table(), self._place, a.smaller(size, LONGEST))
+        longer = a.larger(size / LONGEST, 1.0)
         gap = self.pitch - size
-        merged = (gap >= 0) & (gap < beat) & (size > 0)
+        merged = (gap >= 0) & (gap < beat) & some
         span = (self.command_rows - 1.0) * self.pitch + size
-        start = a.smaller(self.step * self.between, beat)
-        span_bytes = a.up(span / start) * start + beat - start
-        # a span begins and ends with smaller requests until it is aligned
-        ragged = a.log2(request / beat) * (1.0 - a.smaller(self.step * self.between, request) / request)
-        requests = a.where(merged, commands * (span_bytes / request + 0.6 * ragged), rows * requests * longer)
+        span_bytes = a.up(span / self._start) * self._start + beat - self._start
+        requests = a.where(
+            merged, commands * (span_bytes / request + 0.6 * self._ragged), rows * requests * longer
+        )
         moved = a.where(merged, commands * span_bytes, rows * beats * beat * longer)
-        transfer = moved / a.smaller(machine.bandwidth, beat)
+        transfer = moved / self._rate
         waiting = (requests * profile.latency + transfer) / machine.requests
-        queued = held_cycles(a, machine, a.where(size > 0, commands * self.crowd, 0.0 * commands), transfer)
+        queued = held_cycles(machine, issued, transfer, self._held)
         return Moved(a.larger(a.larger(transfer, waiting), queued), rows * local, moved)
 
 
-def covered(a: Arrays, machine: MachineRates, step: Values, size: Values) -> tuple[Values, Values, Values]:
-    """Requests, beats, and requests of several beats for `size` bytes in a row that begin at any multiple of `step`, where
+def request_place(a: Arrays, machine: MachineRates, step: Values) -> Values:
+    """The place in `request_table` of spans that begin at any multiple of `step` bytes."""
+    table = request_table(machine.profile.covers)
+    return a.place(table, a.log2(machine.beat) - 2.0, a.log2(machine.request) - 3.0, a.log2(step))
+
+
+def covered(a: Arrays, machine: MachineRates, place: Values, size: Values) -> tuple[Values, Values, Values]:
+    """Requests, beats, and requests of several beats for `size` bytes in a row that begin at a `request_place`, where
     requests bring the most of what is left."""
-    place = (
-        a.log2(machine.beat) - 2.0,
-        a.log2(machine.request) - 3.0,
-        a.log2(step),
-        a.smaller(size, _LONGEST),
-    )
-    requests, beats, several = a.tables(request_table(True), *place)
-    longer = a.larger(size / _LONGEST, 1.0)
+    requests, beats, several = a.between(request_table(True), place, a.smaller(size, LONGEST))
+    longer = a.larger(size / LONGEST, 1.0)
     return requests * longer, beats * longer, several * longer
 
 
-def held_cycles(a: Arrays, machine: MachineRates, commands: Values, transfer: Values) -> Values:
-    """Cycles that commands take since only so many are under way at a time; `transfer` cycles of their data."""
+def command_cycles(a: Arrays, machine: MachineRates) -> Values:
+    """Cycles that a command holds up those behind it, beside the transfer of its data."""
     profile = machine.profile
-    if not profile.load_trackers:
-        # the unit takes commands in order: those accepted wait behind the one whose rows come in
-        inside = QUEUED_LATENCY / (machine.load_queue + 1.0)
-        return commands * a.larger(profile.command_latency / machine.load_entries, inside)
+    if profile.load_trackers:
+        return profile.latency + profile.command_latency
+    # the unit takes commands in order: those accepted wait behind the one whose rows come in
+    inside = QUEUED_LATENCY / (machine.load_queue + 1.0)
+    return a.larger(profile.command_latency / machine.load_entries, inside)
+
+
+def held_cycles(machine: MachineRates, commands: Values, transfer: Values, held: Values) -> Values:
+    """Cycles that commands take since only so many are under way at a time, each for the `command_cycles` `held`; `transfer` cycles of
+    their data."""
+    if not machine.profile.load_trackers:
+        return commands * held
     # requests go out one command after the other, and the next one's while the last data of this one come
     trackers = machine.requests / machine.dim + 1.0
-    return (commands * (profile.latency + profile.command_latency) + transfer) / trackers
+    return (commands * held + transfer) / trackers
 
 
 def loaded(
@@ -372,9 +421,10 @@ def store_bytes(
     rest = width - whole * piece
     if profile.covers:
         step = a.smaller(a.smaller(a.power(pitch), a.power(piece)) * element, 128.0)
+        place = request_place(a, machine, step)
 
         def written(elements: Values) -> Values:
-            _, beats, several = covered(a, machine, step, elements * element)
+            _, beats, several = covered(a, machine, place, elements * element)
             return (beats + several * profile.write_cycles) * machine.beat
 
         return rows * (whole * written(piece + 0.0 * width) + written(rest))
@@ -414,7 +464,7 @@ def rows_read(
     """
     beat, width, aligned = machine.beat, _width(a, spans, useful), a.smaller(aligned, MOST_ALIGNED)
     if machine.profile.covers:
-        requests, beats, _ = covered(a, machine, aligned, width)
+        requests, beats, _ = covered(a, machine, request_place(a, machine, aligned), width)
         return RowTransfer(spans * beats * beat, spans * beats, spans * requests)
     merged = (pitch - width < beat) & (pitch >= width - 1e-6)
     beats = a.where(merged, pitch / beat, _mean_beats(a, machine, aligned, width))
@@ -433,7 +483,7 @@ def rows_written(
     """Rows in memory that stores of explicit code write; the requests are beats."""
     width, aligned = _width(a, spans, useful), a.smaller(aligned, MOST_ALIGNED)
     if machine.profile.covers:
-        requests, beats, several = covered(a, machine, aligned, width)
+        requests, beats, several = covered(a, machine, request_place(a, machine, aligned), width)
         busy = spans * (beats + several * machine.profile.write_cycles)
         return RowTransfer(busy * machine.beat, busy, spans * requests)
     beats = _mean_beats(a, machine, aligned, width)
@@ -448,71 +498,6 @@ def _width(a: Arrays, spans: Values, useful: Values) -> Values:
 def _mean_beats(a: Arrays, machine: MachineRates, aligned: Values, width: Values) -> Values:
     """Of a row whose first byte is at any multiple of `aligned` in its beat."""
     return a.larger(width / machine.beat + 1 - a.smaller(aligned, machine.beat) / machine.beat, 1.0)
-
-
-@functools.cache
-def request_table(covers: bool = False) -> NDArray[np.float64]:
-    """Mean requests and beats of a span: [which, log2 beat - 2, log2 largest request - 3, log2 step, bytes].
-
-    The span begins at any multiple of the step, up to 128 bytes; beats are 4 to 64 bytes, requests 8 to 128. With `covers`
-    requests bring the most of what is left, and beats without a wanted byte with it; the third entry is then how many of
-    them have several beats.
-    """
-    if covers:
-        return _covering_table()
-    sizes = np.arange(_LONGEST + 1)
-    table = np.zeros((2, 5, 5, 8, _LONGEST + 1))
-    for b in range(5):
-        beat = 4 << b
-        for m in range(5):
-            chunks = _chunks(max(1, (8 << m) // beat))
-            for s in range(8):
-                offsets = np.arange(0, _LONGEST, 1 << s)[:, None]
-                first = offsets // beat
-                count = (offsets + sizes - 1) // beat - first + 1
-                count[:, 0] = 0
-                table[0, b, m, s] = chunks[first % len(chunks), count].mean(0)
-                table[1, b, m, s] = count.mean(0)
-    return table
-
-
-def _covering_table() -> NDArray[np.float64]:
-    """`request_table` of requests that bring the most of what is left, the smallest of those that bring as much."""
-    table = np.zeros((3, 5, 5, 8, _LONGEST + 1))
-    for b in range(5):
-        for m in range(5):
-            sizes = [size for size in (4 << b << n for n in range(6)) if size <= max(8 << m, 4 << b)]
-            for s in range(8):
-                starts = np.arange(0, _LONGEST, 1 << s)[:, None]
-                at = np.broadcast_to(starts, (len(starts), _LONGEST + 1)).copy()
-                left = np.broadcast_to(np.arange(_LONGEST + 1), at.shape).copy()
-                total = np.zeros((3, *at.shape))
-                while left.any():
-                    brought = np.stack([np.minimum(size - at % size, left) for size in sizes])
-                    chosen = brought.argmax(0)  # the first of the largest
-                    got = brought.max(0)
-                    beats = np.array(sizes)[chosen] // (4 << b)
-                    total += np.stack([got > 0, beats * (got > 0), (beats > 1) & (got > 0)])
-                    at, left = at + got, left - got
-                table[:, b, m, s] = total.mean(1)
-    return table
-
-
-@functools.cache
-def _chunks(most: int) -> NDArray[np.int64]:
-    """Requests that cover [first beat modulo `most`, number of beats]: aligned powers of two of at most `most` beats."""
-    longest = _LONGEST // 4 + 1
-    found = np.zeros((most, longest + 1), dtype=np.int64)
-    for first in range(most):
-        for count in range(1, longest + 1):
-            at, end = first, first + count
-            while at < end:
-                size = 1
-                while size * 2 <= most and at % (size * 2) == 0 and at + size * 2 <= end:
-                    size *= 2
-                at += size
-                found[first, count] += 1
-    return found
 
 
 def channel_bytes_per_cycle(accelerator: Accelerator) -> float:
@@ -537,4 +522,5 @@ def read_cycles(accelerator: Accelerator, rows: float, columns: float, pitch: in
 )  # a search asks for the same rows on many accelerators that differ in sizes
 def _read_cycles(machine: MachineRates, rows: float, columns: float, pitch: float) -> float:
     width = np.array([columns])
-    return float(load_rows(NUMPY, machine, np.array([rows]), width, pitch, shift=np.ceil(width)).port[0])
+    loads = RowLoads.of(NUMPY, machine, np.array([rows]), pitch, shift=np.ceil(width))
+    return float(loads.moved(width).port[0])

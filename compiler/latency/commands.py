@@ -11,12 +11,13 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from baco.compiler.latency.tiling import BatchTiling, uneven
+from baco.compiler.latency.arrays import larger
+from baco.compiler.latency.tiling import BatchTiling
 from baco.compiler.styles.explicit.extents import PIXELS, product
 from baco.compiler.styles.explicit.loads import count_input_loads, count_weight_loads
 from baco.compiler.styles.explicit.passes import count_passes
 from baco.compiler.styles.explicit.reach import ImageReach
-from baco.compiler.styles.explicit.results import count_fences, count_results, times_left
+from baco.compiler.styles.explicit.results import count_fences, count_results
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def count_commands(t: BatchTiling) -> Commands:
     layer, tiles, bounds, steps = t.layer, t.tiles_counted, t.bounds, t.steps
     pixel_tiles = product([tiles[name] for name in PIXELS])
     reduction = steps["R"] * steps["S"] * steps["C"]
-    leaves = times_left(t)
+    leaves = t.times_left
     results, passes = count_results(t), count_passes(t)
     columns = t.groups * results.columns
     window = bounds["R"] * bounds["S"]
@@ -105,7 +106,7 @@ def count_commands(t: BatchTiling) -> Commands:
     around = columns * torch.where(t.weights_stay, pixel_tiles, passes.chunks)
     # a block of weights takes the array's side to shift in; an output-stationary pass takes it whatever it holds
     pixels = bounds["P"] * bounds["Q"] * bounds["N"]
-    waves = passes.weight_blocks * torch.maximum(pixels / pixel_tiles, t.dim)
+    waves = passes.weight_blocks * larger(pixels / pixel_tiles, t.dim)
     # rows of pixels that have become one long row end where the image does
     plain = layer.plain > 0
     size = (torch.where(plain, bounds["Q"], layer.height), torch.where(plain, bounds["P"], layer.width))
@@ -154,7 +155,7 @@ def count_commands(t: BatchTiling) -> Commands:
 
 def _runs_differ(t: BatchTiling) -> Tensor:
     """Whether runs of passes differ from tile to tile."""
-    edge = {name: uneven(t.bounds[name], t.tile[name]) > 0 for name in PIXELS}
+    edge = t.uneven_tiles
     rows = t.pass_rows
     run: Tensor = rows.run.choose(t.a, edge["P"], edge["Q"], edge["N"])
     differ: Tensor = rows.choose(t.a, run, edge["Q"], edge["N"])

@@ -11,7 +11,7 @@ most counts come twice, once more for every such size.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from collections.abc import Mapping as Dictionary
 from typing import NamedTuple, TypeAlias
 
@@ -20,12 +20,12 @@ from torch import Tensor
 
 from baco.common import tensors
 from baco.common.portable import power
+from baco.compiler.latency.arrays import larger
 from baco.compiler.latency.commands import Commands
 from baco.compiler.latency.tiling import BatchTiling, uneven
 from baco.compiler.styles.explicit.code import LOADS_TOGETHER, RESULTS_TOGETHER
-from baco.compiler.styles.explicit.extents import LOOP, NONE
+from baco.compiler.styles.explicit.extents import LOOP
 from baco.compiler.styles.explicit.passes import MOVES_IN_A_ROW, UNINTERRUPTED
-from baco.compiler.styles.explicit.results import times_left
 
 #: What is counted, in the order of `host_features`, and cycles that are plausible (instructions of the loop's body):
 #: the fit begins there.
@@ -183,30 +183,45 @@ def stores_of_a_tile(c: Commands) -> Tensor:
 
 def host_features(t: BatchTiling, c: Commands) -> list[Tensor]:
     """Counts (B,) by `HOST_FEATURES`, scaled for how much a program has to keep in registers."""
-    issued = _Issued(t, c)
-    scale = tensors.power(issued.alive(), _POWER)
-    counts = [*issued.visits(), *issued.fills(), *issued.operands(), *issued.sums(), *issued.passes()]
+    counts, scale = _counts(t, c)
     return [one * scale for one in counts]
+
+
+def _counts(t: BatchTiling, c: Commands) -> tuple[list[Tensor], Tensor]:
+    """Counts by `HOST_FEATURES`, and what they are scaled by."""
+    issued = _Issued(t, c)
+    counts = [*issued.visits(), *issued.fills(), *issued.operands(), *issued.sums(), *issued.passes()]
+    return counts, tensors.power(issued.alive(), _POWER)
 
 
 def host_costs(
     t: BatchTiling, c: Commands, fitted: Dictionary[str, float]
 ) -> tuple[HostCost, Tensor, Tensor]:
     """Of the host core: cycles by the kinds of features that are asked for, of all, and of moves between passes."""
-    features = host_features(t, c)
-    costs = {name: one * fitted[name] for name, one in zip(HOST_FEATURES, features, strict=True)}
+    counts, scale = _counts(t, c)
+    costs = {
+        name: count * scale * fitted[name]
+        for name, count in zip(HOST_FEATURES, counts, strict=True)
+        if fitted[name]
+    }
     zero = torch.zeros_like(c.visits)
 
     def cost_of(*kinds: str) -> Tensor:
-        return functools.reduce(
-            torch.add, (cost for name, cost in costs.items() if name.partition("_")[0] in kinds)
-        )
+        return _total((cost for name, cost in costs.items() if name.partition("_")[0] in kinds), zero)
 
-    def paced_cost(kind: str) -> Tensor:
-        return torch.where(costs[f"{kind}_paced"] > 0, cost_of(kind), zero)
+    paced = _total(
+        (
+            torch.where(costs[f"{kind}_paced"] > 0, cost_of(kind), zero)
+            for kind in ("weights", "inputs", "opening", "stores")
+            if f"{kind}_paced" in costs
+        ),
+        zero,
+    )
+    return cost_of, _total(costs.values(), zero), paced
 
-    paced = functools.reduce(torch.add, map(paced_cost, ("weights", "inputs", "opening", "stores")))
-    return cost_of, functools.reduce(torch.add, costs.values()), paced
+
+def _total(costs: Iterable[Tensor], zero: Tensor) -> Tensor:
+    return functools.reduce(torch.add, costs, zero)
 
 
 class _Issued:
@@ -215,11 +230,10 @@ class _Issued:
     def __init__(self, t: BatchTiling, c: Commands) -> None:
         self.t, self.c, self.zero = t, c, torch.zeros_like(c.visits)
         dtype = self.zero.dtype
-        self.loops: Tensor = sum((rank < NONE).to(dtype) for rank in t.rank.values()) + (t.groups > 1)
-        inner = [t.a.pieces(t.block[d], t.tile[d]) for d in "KPQN"]
-        self.all_loops = self.loops + sum((count >= LOOP).to(dtype) for count in inner)
-        self.block_edge = {d: uneven(t.bounds[d], t.block[d]) for d in "RSCKPQN"}
-        self.tile_edge = {d: uneven(t.bounds[d], t.tile[d]) for d in "KPQN"}
+        self.loops: Tensor = sum(runs.to(dtype) for runs in t.runs.values()) + (t.groups > 1)
+        self.all_loops = self.loops + sum((count >= LOOP).to(dtype) for count in t.tile_steps.values())
+        self.block_edge = {d: uneven(t.bounds[d], t.block[d]).to(dtype) for d in "RSCKPQN"}
+        self.tile_edge = {d: t.uneven_tiles[d].to(dtype) for d in "KPQN"}
         block, tile = self.block_edge, self.tile_edge
         self.pixel_edges = tile["P"] + tile["Q"] + tile["N"]
         edges = sum(block.values(), self.zero) + sum(tile.values(), self.zero)
@@ -322,7 +336,7 @@ class _Issued:
     def sums(self) -> list[Tensor]:
         """Moves that open tiles, and stores."""
         c, layer = self.c, self.t.layer
-        again = times_left(self.t) - 1.0
+        again = self.t.times_left - 1.0
         # pooled tiles leave in other moves than the sums that they are made of
         last = torch.where(layer.pool_size > 0, c.stores, c.result_runs)
         edges = self.pixel_edges + self.tile_edge["K"]
@@ -377,7 +391,7 @@ class _Issued:
         self, count: Tensor, runs: Tensor, edge: Tensor, apart: Tensor, together: int
     ) -> tuple[Tensor, Tensor]:
         # steps at a turn are of one run
-        turns = self._where(apart, torch.maximum(runs, count / together))
+        turns = self._where(apart, larger(runs, count / together))
         return turns, turns * edge
 
     def _moved(

@@ -6,16 +6,17 @@ blocks of the array's side, all else is LOOP_CONV_WS.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, fields
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from baco.accel.config import Accelerator
 from baco.compiler.analysis.traffic import MachineRates
-from baco.compiler.latency.arrays import TensorArrays
+from baco.compiler.latency.arrays import TensorArrays, larger, smaller
 from baco.compiler.latency.batch import HardwareBatch, LayerBatch, Resource, by_name
 from baco.compiler.latency.prediction import InstructionLatency
 from baco.compiler.layers.layer import Layer
@@ -34,6 +35,9 @@ from baco.compiler.styles.macros.cycles import (
 from baco.compiler.styles.macros.estimate import macro_cycles
 from baco.compiler.styles.macros.tile_rows import pooled_results
 
+#: Rows of a batch, and what predicts the latency of layers, mappings and accelerators that are those rows.
+Kind: TypeAlias = tuple[Tensor, Callable[[LayerBatch, MappingBatch, HardwareBatch], InstructionLatency]]
+
 
 @dataclass(frozen=True)
 class _Shape:
@@ -48,14 +52,14 @@ class _Shape:
 
 
 def _shape(layers: LayerBatch, mappings: MappingBatch, a: TensorArrays) -> _Shape:
-    t, one = mappings.temporal, torch.ones_like(mappings.rows)
-    inner = by_name(t[0] * t[1] * t[2])
+    registers, accumulator, scratchpad, memory = mappings.temporal.unbind(0)
+    inner = by_name(registers * accumulator * scratchpad)
     inner["C"] = inner["C"] * mappings.rows
     inner["K"] = inner["K"] * mappings.columns
-    bounds = {name: bound * one for name, bound in by_name(layers.bounds).items()}
-    tile = {name: torch.minimum(inner[name], bounds[name]) for name in AXES}
+    bounds = by_name(layers.bounds.expand_as(memory))
+    tile = {name: smaller(inner[name], bounds[name]) for name in AXES}
     trips = {name: a.pieces(bounds[name], tile[name]) for name in AXES}
-    return _Shape(tile, bounds, trips, by_name(t[3]), by_name(mappings.rank[2].to(one.dtype)))
+    return _Shape(tile, bounds, trips, by_name(memory), by_name(mappings.rank[2].to(memory.dtype)))
 
 
 def macro_latency(
@@ -66,39 +70,51 @@ def macro_latency(
     constants: MacroConstants | None = None,
 ) -> InstructionLatency:
     """Latency of a batch of mappings in macro form. Rows that have no macro form get numbers that mean nothing."""
-    product = (layers.plain > 0.5) & torch.ones_like(mappings.rows, dtype=torch.bool)
-    if bool(product.all()):
-        return _cycles(_product, layers, mappings, hardware, a, constants)
-    if not bool(product.any()):
-        return _cycles(_convolution, layers, mappings, hardware, a, constants)
-    if layers.plain.shape != product.shape or hardware.dim.shape != product.shape:
-        found = [_cycles(one, layers, mappings, hardware, a, constants) for one in (_product, _convolution)]
-        return found[0].where(product, found[1])
-    parts = []
-    for one, chosen in ((_product, product), (_convolution, ~product)):
-        index = chosen.nonzero().squeeze(1)
-        part = _cycles(one, layers.take(index), mappings.take(index), hardware.take(index), a, constants)
-        parts.append((index, part))
-    return InstructionLatency.merged(parts)
+    return by_kind(layers, mappings, hardware, macro_kinds(layers, a, constants))
 
 
-def _cycles(
-    formula: Callable[..., MacroCycles],
-    layers: LayerBatch,
-    mappings: MappingBatch,
-    hardware: HardwareBatch,
-    a: TensorArrays,
-    constants: MacroConstants | None,
+def macro_kinds(layers: LayerBatch, a: TensorArrays, constants: MacroConstants | None = None) -> list[Kind]:
+    """Which layers are carried out by LOOP_WS, which by LOOP_CONV_WS, and what predicts either."""
+    product = layers.plain > 0.5
+
+    def predicted_by(formula: Callable[..., MacroCycles]) -> Callable[..., InstructionLatency]:
+        return lambda layers, mappings, hardware: _terms(
+            formula(a, hardware, layers, _shape(layers, mappings, a), constants)
+        )
+
+    return [(product, predicted_by(_product)), (~product, predicted_by(_convolution))]
+
+
+def by_kind(
+    layers: LayerBatch, mappings: MappingBatch, hardware: HardwareBatch, kinds: Sequence[Kind]
 ) -> InstructionLatency:
-    shape = _shape(layers, mappings, a)
-    return _terms(formula(a, hardware, layers, shape, constants))
+    """Latency of a batch whose rows are of several kinds, each predicted by itself.
+
+    Args:
+        kinds: which rows (B,), or what broadcasts with them, are of a kind, and what predicts them. Every row is of one.
+    """
+    kinds = [(chosen, predict) for chosen, predict in kinds if bool(chosen.any())] or kinds[:1]
+    count = mappings.rows.shape[0]
+    if len(kinds) == 1:
+        return kinds[0][1](layers, mappings, hardware)
+    if layers.bounds.shape[-1] != count or hardware.dim.shape != (count,):
+        # fields that broadcast cannot be picked from: every kind for all rows
+        parts = [(chosen, predict(layers, mappings, hardware)) for chosen, predict in kinds]
+        return functools.reduce(lambda others, part: part[1].where(part[0], others), parts[1:], parts[0][1])
+    chosen_rows = [(chosen.expand(count).nonzero().flatten(), predict) for chosen, predict in kinds]
+    return InstructionLatency.merged(
+        [
+            (rows, predict(layers.take(rows), mappings.take(rows), hardware.take(rows)))
+            for rows, predict in chosen_rows
+        ]
+    )
 
 
 def _terms(found: MacroCycles) -> InstructionLatency:
     parts = (
         found.compute,
         found.load,
-        torch.maximum(found.memory - found.load, found.store),
+        larger(found.memory - found.load, found.store),
         found.host,
         found.ends,
     )
@@ -141,7 +157,7 @@ def _product(
     dim, bounds, rank = machine.dim, shape.bounds, shape.rank
 
     def blocks(size: Tensor, whole: Tensor) -> Tensor:
-        return torch.minimum(a.up(size / dim) * dim, whole)
+        return smaller(a.up(size / dim) * dim, whole)
 
     rows = bounds["P"] * bounds["Q"] * bounds["N"]
     # the loop over rows is the outermost one over pixels that runs
@@ -206,7 +222,7 @@ def _convolution(
         & ~down
         & (layers.real < 0.5)
     )
-    pixels = torch.minimum(tile["R"], a.down(machine.dim / bounds["C"])).clamp_min(1.0)
+    pixels = smaller(tile["R"], a.down(machine.dim / bounds["C"])).clamp_min(1.0)
     pixels = torch.where(packs, pixels, 1.0)
     inputs, weights = _loads(trips, shape.rank)
     spatial = trips["N"] * trips["Q"] * trips["P"]

@@ -21,7 +21,7 @@ from torch import Tensor
 from baco.accel.config import Accelerator
 from baco.common import tensors
 from baco.compiler.analysis.traffic import RowTransfer
-from baco.compiler.latency.arrays import TensorArrays
+from baco.compiler.latency.arrays import TensorArrays, larger, smaller
 from baco.compiler.latency.batch import HardwareBatch, LayerBatch, Resource
 from baco.compiler.latency.cached import cache_cycles
 from baco.compiler.latency.commands import Commands, count_commands
@@ -36,7 +36,7 @@ from baco.compiler.latency.host import (
     stores_of_a_tile,
 )
 from baco.compiler.latency.issued import issued_cycles
-from baco.compiler.latency.macro import macro_latency, schedule_latency
+from baco.compiler.latency.macro import by_kind, macro_kinds, schedule_latency
 from baco.compiler.latency.prediction import TERMS, InstructionLatency
 from baco.compiler.latency.tiling import BatchTiling, make_tiling
 from baco.compiler.latency.transfers import Transfers, transfers
@@ -49,7 +49,6 @@ from baco.compiler.schedules.schedule import (
     Schedule,
 )
 from baco.compiler.styles.explicit.extents import LOOP
-from baco.compiler.styles.explicit.results import times_left
 from baco.compiler.styles.registry import counted_mapping, realise, style_of
 
 __all__ = [
@@ -131,27 +130,14 @@ def latency(
         fitted: other constants than the committed ones.
     """
     a = TensorArrays(relaxed)
-    if bool(macro.all()):
-        return macro_latency(layers, mappings, hardware, a)
-    found = fitted or constants(hardware.timing)
-    if not bool(macro.any()):
-        return _explicit(layers, mappings, hardware, a, found)
-    count = mappings.rows.shape[0]
-    if layers.bounds.shape[-1] != count or hardware.dim.shape != (count,):
-        # fields that broadcast cannot be picked from: both kinds for all rows
-        one = _explicit(layers, mappings, hardware, a, found)
-        return macro_latency(layers, mappings, hardware, a).where(macro, one)
-    rows, others = macro.nonzero().flatten(), (~macro).nonzero().flatten()
-    by_macro = macro_latency(layers.take(rows), mappings.take(rows), hardware.take(rows), a)
-    by_moves = _explicit(layers.take(others), mappings.take(others), hardware.take(others), a, found)
-    return InstructionLatency.merged([(rows, by_macro), (others, by_moves)])
+    constants_used = fitted or constants(hardware.timing)
 
+    def explicit(layers: LayerBatch, mappings: MappingBatch, hardware: HardwareBatch) -> InstructionLatency:
+        tiling = make_tiling(layers, mappings, hardware, a)
+        return explicit_latency(tiling, count_commands(tiling), constants_used)
 
-def _explicit(
-    layers: LayerBatch, mappings: MappingBatch, hardware: HardwareBatch, a: TensorArrays, fitted: Constants
-) -> InstructionLatency:
-    tiling = make_tiling(layers, mappings, hardware, a)
-    return explicit_latency(tiling, count_commands(tiling), fitted)
+    kinds = [(macro & chosen, predict) for chosen, predict in macro_kinds(layers, a)]
+    return by_kind(layers, mappings, hardware, [(~macro, explicit), *kinds])
 
 
 @dataclass(frozen=True)
@@ -193,7 +179,7 @@ def joined(t: BatchTiling, c: Commands, work: BusyCycles, k: Dictionary[str, flo
     copies_w, copies_i, copies_o = (copies > LOOP for copies in t.copies)
     zero = torch.zeros_like(c.visits)
     fills = torch.where(copies_w, zero, c.weight_fills)
-    fills = torch.maximum(fills, torch.where(copies_i, zero, c.input_fills))
+    fills = larger(fills, torch.where(copies_i, zero, c.input_fills))
     late_tiles = torch.where(copies_o, zero, c.tiles)
     fences = c.fences * k["fence_wait"]
     waits = fills * k["load_wait"] + late_tiles * k["store_wait"] + fences
@@ -238,33 +224,33 @@ def _stationary(t: BatchTiling, c: Commands, work: BusyCycles, k: Dictionary[str
     held = rows + 2 * t.hardware.groups + k["held"]
     if t.hardware.profile.passes_inside:
         # the array holds fewer passes than the station, and weights come in with the rows of the pass before
-        pace = torch.maximum(rows, held / window.clamp_max(t.hardware.profile.passes_inside))
+        pace = larger(rows, held / window.clamp_max(t.hardware.profile.passes_inside))
         cycles: Tensor = (passes - 1.0).clamp_min(0.0) * pace + t.hardware.dim + k["exchange"]
         return c.weight_blocks * cycles
-    blocks = torch.maximum(t.a.up(window / passes), one)
-    windows = torch.maximum(t.a.down(blocks * passes / window), one)
+    blocks = larger(t.a.up(window / passes), one)
+    windows = larger(t.a.down(blocks * passes / window), one)
     rest = (blocks * passes - windows * window).clamp_min(0.0)
     back = windows * held + t.hardware.dim + k["weights_late"] + rest * rows
     back = back + (work.turn / t.hardware.host_speed - rows).clamp_min(0.0)
-    steady = torch.maximum(torch.maximum(pixels, passes * held / window), t.hardware.dim)
-    return c.weight_blocks * (torch.maximum(steady, back / blocks) + k["exchange"])
+    steady = larger(larger(pixels, passes * held / window), t.hardware.dim)
+    return c.weight_blocks * (larger(steady, back / blocks) + k["exchange"])
 
 
 def _join(power: float, one: Tensor, other: Tensor) -> Tensor:
     """What takes two times at once takes: a little more than the longer one."""
-    most = torch.maximum(one, other).clamp_min(1e-9)
-    share = torch.minimum(one, other) / most
+    most = larger(one, other).clamp_min(1e-9)
+    share = smaller(one, other) / most
     return most * tensors.power(1.0 + tensors.power(share, power), 1 / power)
 
 
 def _paced(hw: HardwareBatch, moved: RowTransfer) -> Tensor:
     """Cycles by the width of the channel and of the port."""
-    return torch.maximum(moved.bytes / hw.bandwidth, moved.beats)
+    return larger(moved.bytes / hw.bandwidth, moved.beats)
 
 
 def _read_cycles(hw: HardwareBatch, moved: RowTransfer, rows: Tensor) -> Tensor:
     waiting = moved.requests * (hw.profile.latency / hw.requests)
-    return torch.maximum(torch.maximum(_paced(hw, moved), waiting), torch.maximum(rows, moved.requests))
+    return larger(larger(_paced(hw, moved), waiting), larger(rows, moved.requests))
 
 
 def _memory_cycles(t: BatchTiling, c: Commands, traffic: Transfers, again: Tensor) -> tuple[Tensor, ...]:
@@ -276,7 +262,7 @@ def _memory_cycles(t: BatchTiling, c: Commands, traffic: Transfers, again: Tenso
         _read_cycles(hw, traffic.weights, c.weight_rows),
         _read_cycles(hw, traffic.inputs, c.input_rows),
         _read_cycles(hw, traffic.opening, opening_rows),
-        torch.maximum(_paced(hw, traffic.stored), store_rows),
+        larger(_paced(hw, traffic.stored), store_rows),
     )
     return cache_cycles(t, c, *found) if hw.profile.cached else found
 
@@ -329,7 +315,7 @@ def measure_work(t: BatchTiling, c: Commands, fitted: Constants) -> BusyCycles:
     host_loads = late(copies_w, cost_of("weights")) + late(copies_i, cost_of("inputs", "zeros"))
     host_stores = late(copies_o, cost_of("stores")) + late(opened_early, cost_of("opening"))
 
-    again = times_left(t) - 1.0 + zero  # a pooled tile's sums leave as they are
+    again = t.times_left - 1.0 + zero  # a pooled tile's sums leave as they are
     traffic = transfers(t, c, again)
     weights, inputs, bias, residual = traffic.weights, traffic.inputs, traffic.bias, traffic.residual
     results, sums_out, sums_in = traffic.results, traffic.sums_out, traffic.sums_in
@@ -337,13 +323,13 @@ def measure_work(t: BatchTiling, c: Commands, fitted: Constants) -> BusyCycles:
     loads = awaited.weights * weight_cycles + awaited.inputs * input_cycles
     # Results that leave all at once do so before the next tile's first pass: where that tile's loads wait for the array, stores
     # take their part of the channel meanwhile, and nothing is left of them to go beside passes.
-    waiting_tiles = torch.maximum(late(copies_w, c.weight_fills), late(copies_i, c.input_fills))
+    waiting_tiles = larger(late(copies_w, c.weight_fills), late(copies_i, c.input_fills))
     at_once = copies_o & ~paces_stores(t, c) & (awaited.stores == 0)
     shared = torch.where(at_once, (waiting_tiles / c.tiles).clamp_max(1.0), zero)
     idle = loads - (late(copies_w, weights.bytes) + late(copies_i, inputs.bytes)) / hw.bandwidth
     leaving = shared * (results.bytes + sums_out.bytes) / hw.bandwidth
     # nor do they leave faster than the port writes
-    loads = torch.maximum(loads + (leaving - idle).clamp_min(0.0), shared * _paced(hw, traffic.stored))
+    loads = larger(loads + (leaving - idle).clamp_min(0.0), shared * _paced(hw, traffic.stored))
     stores = awaited.stores * store_cycles + awaited.opening * opening_cycles
     # what goes beside passes shares the channel; reads and writes have a port each
     beside_w, beside_i, beside_b, beside_o = (1.0 - share for share in awaited)
@@ -355,7 +341,7 @@ def measure_work(t: BatchTiling, c: Commands, fitted: Constants) -> BusyCycles:
     ) / hw.bandwidth - leaving
     read_early = beside_w * weight_cycles + beside_i * input_cycles + beside_b * opening_cycles
     written_early = beside_o * (1.0 - shared) * store_cycles
-    beside = torch.maximum(torch.maximum(moved_early, read_early), written_early)
+    beside = larger(larger(moved_early, read_early), written_early)
     return BusyCycles(
         host_loads=host_loads,
         host_passes=host - host_loads - host_stores,

@@ -48,6 +48,7 @@ class InstructionLatency(NamedTuple):
     @classmethod
     def merged(cls, parts: Sequence[tuple[Tensor, InstructionLatency]]) -> InstructionLatency:
         """Parts of a batch, with the places of their rows, as the whole."""
-        place = torch.argsort(torch.cat([index for index, _ in parts]), stable=True)
+        rows = torch.cat([index for index, _ in parts])
+        place = torch.empty_like(rows).scatter_(0, rows, torch.arange(len(rows), device=rows.device))
         columns = zip(*(part for _, part in parts), strict=True)
         return cls(*(torch.cat(column, dim=-1) for column in columns)).take(place)

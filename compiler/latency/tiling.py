@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from baco.compiler.latency.arrays import TensorArrays
+from baco.compiler.latency.arrays import TensorArrays, smaller
 from baco.compiler.latency.batch import HardwareBatch, LayerBatch, by_name
 from baco.compiler.mapping.batch import AXES, MappingBatch
 from baco.compiler.styles.explicit.extents import RESULT, Tiling, load_blocks, merge_rows
@@ -26,20 +27,26 @@ class BatchTiling(Tiling):
     layer: LayerBatch
     hardware: HardwareBatch
 
+    @cached_property
+    def uneven_tiles(self) -> dict[str, Tensor]:
+        """Whether tiles do not fill the bounds evenly, along each dimension of the results."""
+        return {name: uneven(self.bounds[name], tile) for name, tile in self.tile.items()}
+
 
 def make_tiling(
     layer: LayerBatch, mapping: MappingBatch, hardware: HardwareBatch, a: TensorArrays
 ) -> BatchTiling:
     """The tiling of a batch, as `baco.compiler.styles.explicit.plan.make_plan` makes one."""
-    t, one = mapping.temporal, torch.ones_like(mapping.rows)
-    inner = by_name(t[0] * t[1])
+    registers, accumulator, scratchpad, _ = mapping.temporal.unbind(0)
+    one = torch.ones_like(mapping.rows)
+    inner = by_name(registers * accumulator)
     for axis, factor in mapping.row_factors.items():
         inner[AXES[axis]] = inner[AXES[axis]] * factor
     inner["K"] = inner["K"] * mapping.columns
-    outer, bounds = by_name(t[2]), {name: bound + 0 * one for name, bound in by_name(layer.bounds).items()}
-    block = {name: torch.minimum(inner[name] * outer[name], bounds[name]) for name in AXES}
-    tile = {name: torch.minimum(inner[name], block[name]) for name in RESULT}
-    rank = by_name(mapping.rank[2].to(t.dtype))
+    outer, bounds = by_name(scratchpad), by_name(layer.bounds.expand_as(scratchpad))
+    block = {name: smaller(inner[name] * outer[name], bounds[name]) for name in AXES}
+    tile = {name: smaller(inner[name], block[name]) for name in RESULT}
+    rank = by_name(mapping.rank[2].to(one.dtype))
     merge_rows(a, layer.plain > 0, (bounds, block, tile), (rank,))
     stay = torch.ones_like(one, dtype=torch.bool) if mapping.sums_stay is None else ~mapping.sums_stay
     return BatchTiling.make(
@@ -63,6 +70,6 @@ def make_tiling(
 
 
 def uneven(bound: Tensor, size: Tensor) -> Tensor:
-    """1 where parts of a size do not fill a bound evenly."""
+    """Whether parts of a size do not fill a bound evenly."""
     parts = bound / size
-    return ((parts - torch.round(parts)).abs() > 1e-4).to(bound.dtype)
+    return (parts - torch.round(parts)).abs() > 1e-4

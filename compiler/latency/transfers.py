@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from baco.compiler.analysis.traffic import RowTransfer, rows_read, rows_written
+from baco.compiler.latency.arrays import smaller
 from baco.compiler.latency.commands import Commands
 from baco.compiler.latency.tiling import BatchTiling
 
@@ -47,7 +48,7 @@ def transfers(t: BatchTiling, c: Commands, again: Tensor) -> Transfers:
         return rows_written(a, machine, spans, useful, aligned)
 
     def alignment(*numbers: Tensor) -> Tensor:
-        return functools.reduce(torch.minimum, map(a.power, numbers))
+        return functools.reduce(smaller, map(a.power, numbers))
 
     weight_aligned = alignment(layer.weight_pitch, t.block["K"])
     size = layer.weight_size
@@ -60,8 +61,8 @@ def transfers(t: BatchTiling, c: Commands, again: Tensor) -> Transfers:
         layer.input_pitch * t.column.step * element,
         input_aligned * element,
     )
-    tile_aligned = alignment(torch.minimum(t.tile["K"], t.dim), t.block["K"])
-    out_aligned = torch.minimum(a.power(layer.output_pitch), tile_aligned)
+    tile_aligned = alignment(smaller(t.tile["K"], t.dim), t.block["K"])
+    out_aligned = smaller(a.power(layer.output_pitch), tile_aligned)
     size = torch.where(layer.raw > 0, 4.0, element).to(c.visits.dtype)
     results = written(c.result_spans, c.result_spans * c.result_columns * size, out_aligned * size)
     sum_rows, residual_rows = c.result_rows * again, c.result_rows * layer.residual

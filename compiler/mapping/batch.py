@@ -117,11 +117,16 @@ class MappingBatch:
     def take(self, index: Tensor) -> MappingBatch:
         """The mappings at `index`."""
         flow, copies = self.flow, self.copies
+        # one index before the batch is much faster to pick from than two
+        temporal, rank = (
+            table.flatten(0, 1).index_select(-1, index).view(*table.shape[:2], len(index))
+            for table in (self.temporal, self.rank)
+        )
         return MappingBatch(
-            self.temporal.index_select(-1, index),
+            temporal,
             self.rows.index_select(-1, index),
             self.columns.index_select(-1, index),
-            self.rank.index_select(-1, index),
+            rank,
             None if flow is None else flow.index_select(-1, index),
             None if copies is None else copies.index_select(-1, index),
         )

@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import Any, Self
 
 from baco.accel.dataflows import RELEVANT
-from baco.compiler.analysis.arrays import CountArrays, Values
+from baco.compiler.analysis.arrays import CountArrays, Parts, Values
 from baco.workloads.problem import DIMS
 
 REDUCTION, PIXELS = ("R", "S", "C"), ("P", "Q", "N")
@@ -69,7 +69,7 @@ class ImageAxis:
         apart = a.where(window < LOOP, 0 * dilation, dilation)
         further = a.where(results < LOOP, 0 * stride, stride)
         step = a.step(further, apart)
-        result, inside = further // step, apart // step
+        result, inside = a.pieces(further, step), a.pieces(apart, step)
         return ImageAxis(step, result, inside, (results - 1) * result + (window - 1) * inside + 1)
 
     def positions(self, results: Values, window: Values) -> Values:
@@ -132,6 +132,7 @@ class Tiling:
         bounds: of one group.
         block, tile: extents in the scratchpad and, of results, in the accumulator, nowhere beyond the bounds.
         steps: blocks along each dimension.
+        tile_steps: tiles of a full block along each dimension of the results.
         rank: place of each loop over blocks, innermost smallest; `NONE` for one that does not run.
         weights_stay: whether weights stay in the array, not sums.
         transposed: whether weights are stored transposed.
@@ -149,6 +150,7 @@ class Tiling:
     block: Extents
     tile: Extents
     steps: Extents
+    tile_steps: Extents
     rank: Extents
     weights_stay: Values
     transposed: Values
@@ -185,11 +187,11 @@ class Tiling:
         steps = {name: a.pieces(bounds[name], block[name]) for name in DIMS}
         runs = {name: steps[name] >= LOOP for name in DIMS}
         grouped = problem.groups > 1
-        tiled = [a.pieces(block[name], tile[name]) >= LOOP for name in RESULT]
+        tile_steps = {name: a.pieces(block[name], tile[name]) for name in RESULT}
         changes = (
             [runs[name] for name in RELEVANT["W"]],
             [runs[name] for name in RELEVANT["I"]],
-            [*(runs[name] for name in RELEVANT["O"]), *tiled],
+            [*(runs[name] for name in RELEVANT["O"]), *(count >= LOOP for count in tile_steps.values())],
         )
         w, i, o = (
             a.where(reduce(lambda x, y: x | y, any_of, grouped), count, 0 * count + 1)
@@ -201,6 +203,7 @@ class Tiling:
             block=block,
             tile=tile,
             steps=steps,
+            tile_steps=tile_steps,
             rank={name: a.where(runs[name], rank[name], NONE) for name in DIMS},
             groups=problem.groups,
             copies=(w, i, o),
@@ -211,13 +214,27 @@ class Tiling:
 
     # ---------------------------------------------------------------- sums
 
+    @cached_property
+    def _blocks(self) -> Dictionary[str, Parts]:
+        """Blocks along each dimension."""
+        return {name: self.a.parts(self.bounds[name], self.block[name]) for name in DIMS}
+
+    @cached_property
+    def _tiles(self) -> Dictionary[str, Parts]:
+        """The same of the results, a block being the tiles along it."""
+        return {name: self._blocks[name].each(partial(self._in_tiles, name)) for name in RESULT}
+
+    def _in_tiles(self, name: str, extent: Values) -> Parts:
+        return self.a.parts(extent, self.tile[name])
+
     def over_blocks(self, name: str, of: Function) -> Values:
         """Sum of `of(extent)` over the blocks along a dimension. `of(0)` must be 0."""
-        return self.a.parts(self.bounds[name], self.block[name], of)
+        return self._blocks[name].total(of)
 
     def over_tiles(self, name: str, of: Function) -> Values:
         """Sum of `of(extent)` over the tiles along a dimension, in all its blocks. `of(0)` must be 0."""
-        return self.over_blocks(name, lambda extent: self.a.parts(extent, self.tile[name], of))
+        of_tile = of(self.tile[name])
+        return self._tiles[name].total(lambda tiles: tiles.total(of, of_tile))
 
     def over_pairs(self, name: str, other: str, of: Callable[[Values, Values], Values]) -> Values:
         """Sum of `of(extent, extent)` over the blocks along two dimensions; 0 where one extent is 0."""
@@ -231,20 +248,37 @@ class Tiling:
         """Tiles along a dimension of the results, in all its blocks."""
         return self.over_blocks(name, self.chunks(self.tile[name]))
 
-    def run_chunks(self, run: NestedRun, over: Callable[[str, Function], Values], size: Values) -> Values:
-        """Pieces of at most `size` elements of all runs: of blocks or tiles, as `over` sums."""
-        by_size, bounds, (x, y, z) = self.chunks(size), self.bounds, run.names
-        return run.choose(
-            self.a,
-            over(x, by_size) * bounds[y] * bounds[z],
-            over(y, lambda extent: by_size(extent * bounds[x])) * bounds[z],
-            over(z, lambda extent: by_size(extent * bounds[x] * bounds[y])),
+    def nested_chunks(
+        self, names: Sequence[str], over: Callable[[str, Function], Values]
+    ) -> tuple[Values, Values, Values]:
+        """Pieces of at most the array's side of all runs along the first of three dimensions, innermost first, along two, and along
+        all: of blocks or tiles, as `over` sums."""
+        by_dim, bounds, (x, y, z) = self.chunks(self.dim), self.bounds, names
+        return (
+            over(x, by_dim) * bounds[y] * bounds[z],
+            over(y, lambda extent: by_dim(extent * bounds[x])) * bounds[z],
+            over(z, lambda extent: by_dim(extent * bounds[x] * bounds[y])),
         )
 
-    def run_count(self, run: NestedRun, parts: Extents) -> Values:
-        """All runs, of so many blocks or tiles along each dimension."""
-        bounds, (x, y, z) = self.bounds, run.names
-        return run.choose(self.a, parts[x] * bounds[y] * bounds[z], parts[y] * bounds[z], parts[z])
+    def nested_count(self, names: Sequence[str], parts: Extents) -> tuple[Values, Values, Values]:
+        """These runs, of so many blocks or tiles along each dimension."""
+        bounds, (x, y, z) = self.bounds, names
+        return parts[x] * bounds[y] * bounds[z], parts[y] * bounds[z], parts[z]
+
+    @cached_property
+    def pixel_chunks(self) -> tuple[Values, Values, Values]:
+        """Pieces of at most the array's side of runs of pixels of all tiles."""
+        return self.nested_chunks(PIXELS, self.over_tiles)
+
+    @cached_property
+    def pixel_runs(self) -> tuple[Values, Values, Values]:
+        """Runs of pixels of all tiles."""
+        return self.nested_count(PIXELS, self.tiles_counted)
+
+    @cached_property
+    def column_blocks(self) -> Values:
+        """Column blocks of all tiles, of the array's side."""
+        return self.over_tiles("K", self.chunks(self.dim))
 
     # ---------------------------------------------------------------- loops
 
@@ -257,21 +291,30 @@ class Tiling:
         one that changes it."""
         first = self.lowest(relevant)
         times = [
-            self.a.where((self.rank[name] > first) & (self.rank[name] < NONE), self.steps[name], 1)
+            self.a.where((self.rank[name] > first) & self.runs[name], self.steps[name], 1)
             for name in DIMS
             if name not in relevant
         ]
         return product(times)
 
     @cached_property
+    def runs(self) -> Extents:
+        """Whether the loop over blocks along each dimension runs."""
+        return {name: rank < NONE for name, rank in self.rank.items()}
+
+    @cached_property
     def holds(self) -> Extents:
         """By dimension of the reduction, whether a tile stays in the accumulator for that loop over blocks: for the innermost
         ones, if a block is one tile."""
         outer = self.lowest(RESULT)
-        single = reduce(
-            lambda x, y: x & y, [self.a.pieces(self.block[d], self.tile[d]) < LOOP for d in RESULT]
-        )
+        single = reduce(lambda x, y: x & y, [count < LOOP for count in self.tile_steps.values()])
         return {name: single & (self.rank[name] < outer) for name in REDUCTION}
+
+    @cached_property
+    def times_left(self) -> Values:
+        """How often a tile leaves the accumulator: once for each step of the reduction loops that it is not held for."""
+        steps = [(self.holds[name] | (self.steps[name] < LOOP), self.steps[name]) for name in REDUCTION]
+        return product([self.a.where(stays, 1, count) for stays, count in steps])
 
     @cached_property
     def tiles_counted(self) -> Extents:

@@ -48,16 +48,17 @@ def count_weight_loads(t: Tiling) -> LoadCounts:
     by_dim, by_width = t.chunks(t.dim), t.chunks(t.weight_width)
     apart, turned = t.tiles_apart, t.transposed
     columns = a.where(apart, t.over_tiles("K", by_width), t.over_blocks("K", by_width))
-    row_blocks = a.where(apart, t.over_tiles("K", by_dim), t.over_blocks("K", by_dim))
+    whole_columns = t.over_blocks("K", by_dim)
+    row_blocks = a.where(apart, t.column_blocks, whole_columns)
     rows = bounds["R"] * bounds["S"] * bounds["C"]
     slabs = t.over_blocks("C", by_width)
     times = t.groups * t.repeats(RELEVANT["W"])
     local = a.where(turned, t.over_blocks("C", by_dim) * bounds["K"], row_blocks * rows)
     loads = a.where(
-        turned, slabs * t.over_blocks("K", by_dim), columns * t.run_chunks(run, t.over_blocks, t.dim)
+        turned, slabs * whole_columns, columns * run.choose(a, *t.nested_chunks(run.names, t.over_blocks))
     )
     spans = a.where(turned, slabs * bounds["K"], columns * rows)
-    runs = a.where(turned, slabs * t.steps["K"], columns * t.run_count(run, t.steps))
+    runs = a.where(turned, slabs * t.steps["K"], columns * run.choose(a, *t.nested_count(run.names, t.steps)))
     # weights in blocks: powers and elements of one block, each of which lies together, position by position of the window
     lines = columns * bounds["R"] * bounds["S"]
     moves = 2 * lines * t.over_blocks("C", t.chunks(BLOCK_CHANNELS))

@@ -52,17 +52,17 @@ def count_passes(t: Tiling) -> PassCounts:
     by_dim, by_depth = t.chunks(t.dim), t.chunks(t.depth)
     chunks = rows.choose(
         a,
-        t.run_chunks(rows.run, t.over_tiles, t.dim),
+        rows.run.choose(a, *t.pixel_chunks),
         t.over_tiles("Q", by_dim) * bounds["P"] * bounds["N"],
         t.over_tiles("N", by_dim) * bounds["P"] * bounds["Q"],
     )
     runs = rows.choose(
         a,
-        t.run_count(rows.run, tiles),
+        rows.run.choose(a, *t.pixel_runs),
         tiles["Q"] * bounds["P"] * bounds["N"],
         tiles["N"] * bounds["P"] * bounds["Q"],
     )
-    columns = t.groups * t.over_tiles("K", by_dim)
+    columns = t.groups * t.column_blocks
     steps = columns * bounds["R"] * bounds["S"] * t.over_blocks("C", by_depth)
     # sums that begin anew in the array over the whole reduction
     chains = t.over_pairs(

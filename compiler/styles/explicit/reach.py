@@ -31,23 +31,22 @@ class ImageSide:
         """Local positions beyond this side in all pairs of blocks along results and window, and how many pairs have some: of
         the three blocks of results next to it, since padding seldom reaches further; `first` if these are the first."""
         a, results, window = t.a, self.results, self.window
-        size, blocks = t.block[window], t.steps[window]
+        size, other_blocks = t.block[window], t.steps[window] - 1
         shift = a.at_least(size * self.dilation, 1)
-        last_result = t.bounds[results] - (t.steps[results] - 1) * t.block[results]
-        last_window = t.bounds[window] - (blocks - 1) * size
         extent = ((t.block[results] - 1) * self.stride + (size - 1) * self.dilation) / self.axis.step + 1
+        last_result = t.bounds[results] - (t.steps[results] - 1) * t.block[results]
+        # blocks of the window follow each other `shift` pixels apart, the last one of fewer positions
+        begins = shift if first else (t.bounds[window] - other_blocks * size) * self.dilation
         lost = pairs = 0 * size
         for number in range(3):
-            nearer = number * t.block[results]
-            if not first and number:
-                nearer = nearer - t.block[results] + last_result
-            reach = a.at_least(self.padding - nearer * self.stride, 0)
-            reach = a.where(t.steps[results] > number + 0.5, reach, 0 * reach)
-            # blocks of the window follow each other `shift` pixels apart, the last one of `last_window` positions
-            begins = shift if first else last_window * self.dilation
-            further = a.at_most(a.pieces(a.at_least(reach - begins, 0), shift), blocks - 1)
-            total = reach + further * (reach - begins) - shift * further * (further - 1) / 2
-            count = a.where(reach > 0, 1, 0) + further
+            reach = a.at_least(self.padding, 0)
+            if number:
+                nearer = number * t.block[results] if first else (number - 1) * t.block[results] + last_result
+                reach = a.at_least(self.padding - nearer * self.stride, 0) * (t.steps[results] > number + 0.5)
+            beyond = reach - begins
+            further = a.at_most(a.pieces(a.at_least(beyond, 0), shift), other_blocks)
+            total = reach + further * beyond - shift * further * (further - 1) / 2
+            count = (reach > 0) + further
             lost = lost + a.smaller(a.pieces(total, self.axis.step), count * extent)
             pairs = pairs + count
         return lost, pairs

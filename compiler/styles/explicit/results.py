@@ -10,7 +10,7 @@ from baco.accel.isa import float32_bits
 from baco.compiler.analysis.arrays import Values
 from baco.compiler.ir.emit import Emitter, Number
 from baco.compiler.layers.operands import Operands
-from baco.compiler.styles.explicit.extents import LOOP, NONE, PIXELS, REDUCTION, Tiling, product
+from baco.compiler.styles.explicit.extents import NONE, PIXELS, REDUCTION, Tiling, product
 from baco.compiler.styles.explicit.jobs import MoveJob
 from baco.compiler.styles.explicit.place import Place
 from baco.compiler.styles.explicit.plan import ExplicitPlan
@@ -50,19 +50,13 @@ class ResultCounts:
 
 def count_results(t: Tiling) -> ResultCounts:
     """What `Results` issues."""
-    columns = t.over_tiles("K", t.chunks(t.dim))
+    columns = t.column_blocks
     return ResultCounts(
         columns=columns,
-        moves=t.groups * columns * t.run_chunks(t.result_run, t.over_tiles, t.dim),
+        moves=t.groups * columns * t.result_run.choose(t.a, *t.pixel_chunks),
         rows=t.groups * columns * product([t.bounds[name] for name in PIXELS]),
-        runs=t.groups * columns * t.run_count(t.result_run, t.tiles_counted),
+        runs=t.groups * columns * t.result_run.choose(t.a, *t.pixel_runs),
     )
-
-
-def times_left(t: Tiling) -> Values:
-    """How often a tile leaves the accumulator: once for each step of the reduction loops that it is not held for."""
-    steps = [(t.holds[name] | (t.steps[name] < LOOP), t.steps[name]) for name in REDUCTION]
-    return product([t.a.where(stays, 1, count) for stays, count in steps])
 
 
 def count_fences(t: Tiling) -> Values:
@@ -70,9 +64,7 @@ def count_fences(t: Tiling) -> Values:
     tiles come back in."""
     leaving = [t.a.where(t.holds[name], NONE, t.rank[name]) for name in REDUCTION]
     innermost = reduce(t.a.smaller, leaving)
-    steps = [
-        t.a.where((t.rank[name] >= innermost) & (t.rank[name] < NONE), t.steps[name], 1) for name in DIMS
-    ]
+    steps = [t.a.where((t.rank[name] >= innermost) & t.runs[name], t.steps[name], 1) for name in DIMS]
     return t.a.where(innermost < NONE, t.groups * product(steps) - 1, 0)
 
 

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from baco.compiler.analysis.arrays import NUMPY, Values
-from baco.compiler.analysis.traffic import MOST_ALIGNED, MachineRates, cache_lines, covered, loaded, stored
+from baco.compiler.analysis.traffic import (
+    MOST_ALIGNED,
+    MachineRates,
+    cache_lines,
+    covered,
+    loaded,
+    request_place,
+    stored,
+)
 from baco.compiler.styles.macros.pipeline import (
     MOST_RUNS,
     NEVER,
@@ -173,7 +181,8 @@ def _requests(machine: MachineRates, pitch: Values, width: Values, piece: Values
     """Of the port for an element of rows of so many, which commands move in pieces."""
     size = float(NUMPY.smaller(piece, width))
     aligned = NUMPY.smaller(NUMPY.power(pitch) * element, MOST_ALIGNED)
-    requests, _, _ = covered(NUMPY, machine, aligned, size * element)
+    place = request_place(NUMPY, machine, aligned)
+    requests, _, _ = covered(NUMPY, machine, place, size * element)
     return float(requests) / size
 
 

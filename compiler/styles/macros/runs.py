@@ -12,7 +12,7 @@ from importlib import resources
 from typing import TypeVar
 
 from baco.compiler.analysis.arrays import Arrays, Values
-from baco.compiler.analysis.traffic import MachineRates, Moved, held_cycles, load_rows
+from baco.compiler.analysis.traffic import MachineRates, Moved, RowLoads, command_cycles, held_cycles
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,9 @@ class MacroCycles:
 def bias_loaded(a: Arrays, machine: MachineRates, commands: Values, rows: Values, moved: Values) -> Moved:
     """Loads that write one row of memory to many of the accumulator."""
     transfer = moved / a.smaller(machine.bandwidth, machine.beat)
-    return Moved(a.larger(transfer, held_cycles(a, machine, commands, transfer)), rows, moved)
+    return Moved(
+        a.larger(transfer, held_cycles(machine, commands, transfer, command_cycles(a, machine))), rows, moved
+    )
 
 
 def tiles_loaded(
@@ -174,14 +176,11 @@ def tiles_loaded(
 ) -> Moved:
     """Loads of a matrix once, in tiles of `part` columns."""
     trips = a.up(columns / part)
-
-    def load(width: Values) -> Moved:
-        return load_rows(
-            a, machine, rows, width, pitch, element=element, shift=part, between=between, crowd=crowd,
-            command_rows=a.smaller(machine.dim, rows) if command_rows is None else command_rows,
-        )  # fmt: skip
-
-    moved: Moved = load(part) * (trips - 1.0) + load(columns - (trips - 1.0) * part)
+    loads = RowLoads.of(
+        a, machine, rows, pitch, element=element, shift=part, between=between, crowd=crowd,
+        command_rows=a.smaller(machine.dim, rows) if command_rows is None else command_rows,
+    )  # fmt: skip
+    moved: Moved = loads.moved(part) * (trips - 1.0) + loads.moved(columns - (trips - 1.0) * part)
     return moved
 
 

@@ -214,8 +214,8 @@ def test_power_of_two_that_divides() -> None:
 
 def test_parts_of_a_whole() -> None:
     whole, part = torch.tensor([10.0, 12.0, 3.0]), torch.tensor([4.0, 4.0, 5.0])
-    assert TensorArrays().parts(whole, part, lambda x: x * x).tolist() == [36.0, 48.0, 9.0]
-    assert TensorArrays(relaxed=True).parts(whole, part, lambda x: x * x).tolist() == pytest.approx(
+    assert TensorArrays().parts(whole, part).total(lambda x: x * x).tolist() == [36.0, 48.0, 9.0]
+    assert TensorArrays(relaxed=True).parts(whole, part).total(lambda x: x * x).tolist() == pytest.approx(
         [40.0, 48.0, 15.0]
     )
 

@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 from baco.accel.presets import load_accelerator
 from baco.bench.streaming import streamed_products
 from baco.compiler.analysis.profile import PROFILES
-from baco.compiler.analysis.traffic import request_table
+from baco.compiler.analysis.requests import request_table
 from baco.compiler.latency import HardwareBatch, predict_layers
 from baco.compiler.layers.text import parse_layer
 from baco.compiler.styles.registry import parse_schedule
@@ -47,7 +47,7 @@ def test_a_subset_of_the_measured_programs() -> None:
 
 def test_requests_that_bring_the_most() -> None:
     """Byte by byte: of the aligned requests of a power of two that hold the next byte, the one with most wanted bytes."""
-    table = request_table(covers=True)
+    table = request_table(covers=True).values
     beat, largest = 16, 64
     place = (beat.bit_length() - 3, largest.bit_length() - 4)
     for step in (1, 4, 16, 64):

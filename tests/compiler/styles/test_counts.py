@@ -19,7 +19,7 @@ from baco.compiler.styles.explicit.loads import count_input_loads, count_weight_
 from baco.compiler.styles.explicit.passes import count_passes
 from baco.compiler.styles.explicit.plan import ExplicitPlan
 from baco.compiler.styles.explicit.reach import ImageReach
-from baco.compiler.styles.explicit.results import count_fences, count_results, times_left
+from baco.compiler.styles.explicit.results import count_fences, count_results
 from baco.compiler.styles.macros.estimate import macro_cycles
 from baco.compiler.styles.macros.runs import CONSTANTS
 from baco.compiler.styles.packed import packed_layer
@@ -46,7 +46,7 @@ def _accelerator(r: random.Random) -> Accelerator:
 def _compare_plan(plan: ExplicitPlan, found: CountingMachine, where: str) -> None:
     layer, issued = plan.layer, found.issued
     passes, results, weights = count_passes(plan), count_results(plan), count_weight_loads(plan)
-    spilled = times_left(plan) - 1
+    spilled = plan.times_left - 1
     opening = int(layer.bias) + int(layer.residual_scale is not None)
     expected = {
         "preload": passes.passes,

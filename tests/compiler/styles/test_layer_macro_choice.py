@@ -11,7 +11,8 @@ from baco.accel.presets import load_accelerator
 from baco.common.errors import InfeasibleError
 from baco.compiler.analysis.arrays import NUMPY
 from baco.compiler.analysis.profile import MEMORY_LATENCY
-from baco.compiler.analysis.traffic import MachineRates, load_rows, request_table, store_bytes
+from baco.compiler.analysis.requests import request_table
+from baco.compiler.analysis.traffic import MachineRates, RowLoads, store_bytes
 from baco.compiler.choice.choose import choices, choose
 from baco.compiler.layers.layer import Layer, Layout, Pooling
 from baco.compiler.schedules.schedule import (
@@ -40,7 +41,7 @@ def _covering(beat: int, most: int, offset: int, useful: int) -> list[int]:
 
 def test_requests_of_a_row():
     assert _covering(16, 64, 40, 64) == [32, 32, 16]
-    table = request_table()
+    table = request_table().values
     for beat, most, step in (
         (16, 64, 1),
         (16, 64, 16),
@@ -60,12 +61,12 @@ def test_requests_of_a_row():
 def test_rows_that_follow_each_other_are_one_span():
     rows = np.array([64.0])
     machine = MachineRates.of(DEFAULT)
-    dense = load_rows(NUMPY, machine, rows, np.array([16.0]), 16.0)
-    apart = load_rows(NUMPY, machine, rows, np.array([16.0]), 64.0)
+    dense = RowLoads.of(NUMPY, machine, rows, 16.0).moved(np.array([16.0]))
+    apart = RowLoads.of(NUMPY, machine, rows, 64.0).moved(np.array([16.0]))
     assert dense.bytes == apart.bytes == 64 * 16
     assert dense.port == 64 * 16 / 8
     assert apart.port == pytest.approx(64 * (MEMORY_LATENCY + 2) / 16)
-    with_gaps = load_rows(NUMPY, machine, rows, np.array([16.0]), 24.0)
+    with_gaps = RowLoads.of(NUMPY, machine, rows, 24.0).moved(np.array([16.0]))
     assert with_gaps.bytes >= 64 * 24 - 4 * 8
 
 

@@ -97,10 +97,10 @@ def test_snapshots_restore_costs_to_the_bit() -> None:
 EXACT = frozenset(
     """
     abs add add_ amax amin any argmin all bitwise_and bitwise_and_ bitwise_not bitwise_or bitwise_or_ neg bitwise_neg
-    cat ceil clamp clamp_ clamp_max clamp_min clone copy_ detach div div_ eq expand fill_ flatten floor floor_divide frexp full full_like
+    cat ceil ceil_ clamp clamp_ clamp_max clamp_min clone copy_ detach div div_ eq expand fill_ flatten floor floor_ floor_divide frexp full full_like
     gather gcd ge gt index index_add index_put index_select item le lift_fresh logical_not lt masked_fill masked_fill_ maximum minimum mul
     mul_ ne new_zeros nonzero one_hot ones ones_like permute reciprocal remainder repeat reshape round rsub scatter scatter_
-    select select_backward sgn sign slice slice_backward sort split sqrt squeeze stack sub t transpose trunc unbind
+    select select_backward sgn sign sign_ slice slice_backward sort split sqrt squeeze stack sub t transpose trunc unbind
     unsqueeze view where zeros zeros_like _local_scalar_dense _to_copy _unsafe_view arange empty empty_like
     """.split()  # noqa: SIM905
 )
