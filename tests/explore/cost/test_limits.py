@@ -113,6 +113,23 @@ def test_limits_are_reached() -> None:
     assert energy == pytest.approx(truth[1], rel=1e-9)
 
 
+def test_limits_in_units_are_rows_of_the_array() -> None:
+    """In a unit nothing but the array counts: a row of it for every pixel, position and block, of products half (attention may leave
+    out what lies behind the diagonal)."""
+    space = dataclasses.replace(GEMMINI, dim=(4, 16), dataflows=("WS",))
+    for problem, share in (
+        (Problem(R=3, S=2, P=5, Q=7, C=32, K=48), 1.0),
+        (Problem(P=40, C=64, K=16, groups=3), 0.5),
+    ):
+        least = limits_of((Task("net", problem, 1.0),), space, [Layer(problem)], fused=True)
+        for side, cycles in zip(space.dim, least.cycles[0], strict=True):
+            rows = sum(
+                len(range(0, problem.C, side)) * len(range(0, problem.K, side))
+                for _ in range(problem.groups * problem.P * problem.Q * problem.R * problem.S)
+            )
+            assert cycles == pytest.approx(share * rows)
+
+
 def check_layers(flows: tuple[str, ...], number: int, form: InputFormat = "integer") -> None:
     """What the first batches of searches predict for random layers, on all accelerators, against limits."""
     rng = np.random.default_rng(len(flows[0]) + len(flows))
