@@ -100,6 +100,16 @@ def test_a_product_is_that_of_a_plain_loop(tmp_path, name):
     assert np.array_equal(_run(network, ROWS, name), wanted)
 
 
+def test_a_product_is_scaled_before_its_bias_is_added(tmp_path):
+    node = helper.make_node("Gemm", ["x", "w", "b"], ["y"], alpha=0.25)
+    rows, bias = ROWS[0], RANDOM.standard_normal(5).astype(np.float32)
+    network = _model(tmp_path, [node], rows, [3, 5], {"w": RIGHT, "b": bias})
+    left, right, total = _bf16(rows), _bf16(RIGHT), np.zeros((3, 5), np.float32)
+    for k in range(40):
+        total = total + left[:, k, None] * right[k]
+    assert np.array_equal(_run(network, rows, "bf16"), total * np.float32(0.25) + bias)
+
+
 def test_blocks_of_an_image_lie_along_its_channels(tmp_path):
     x = np.ones((1, 64, 1, 2), np.float32)
     x[0, :, 0, 1] = 2.0**-20  # a pixel of its own

@@ -10,6 +10,7 @@ from onnx import TensorProto
 
 import baco
 from baco.common.errors import InputError
+from baco.compiler.network.given_operators import GivenWeights
 from baco.compiler.network.quantise import quantise, quantise_inputs, real
 from baco.compiler.network.reference import reference
 from baco.main import run as command
@@ -60,6 +61,17 @@ def assert_equal(found, wanted, scale, what, judge=""):
     most = APART_BY_ONNXRUNTIME.get(what, MOST_APART) if judge == "onnxruntime" else MOST_APART
     assert np.abs(apart).max() <= 1, (what, judge)
     assert np.mean(apart != 0) <= most, (what, judge)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 2), (3, 1), (3, 3, 4)], ids=str)
+def test_weights_are_summed_up_channel_by_channel(shape):
+    """Also where one number in memory stands for all weights."""
+    numbers = np.random.default_rng(2).integers(-128, 128, shape).astype(np.int8)
+    for parts in ((numbers,), (np.broadcast_to(np.int8(-7), shape),), (numbers, numbers[::-1])):
+        weights = GivenWeights(parts, np.ones(1, np.float32))
+        whole = [part.astype(np.int64).reshape(-1, shape[-1]) for part in parts]
+        assert np.array_equal(weights.sums(), sum(part.sum(0) for part in whole))
+        assert np.array_equal(weights.magnitudes(), np.max([np.abs(part).sum(0) for part in whole], 0))
 
 
 @pytest.mark.parametrize("form", some(3, (*FORMS[::2], *FORMS[1::2])), ids=str)
