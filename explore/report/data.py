@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -99,6 +99,35 @@ class SearchRecord:
     notes: tuple[str, ...] = ()
     cost_model: CostModelName = "reference"
     whole: bool = False
+
+
+class LaterDetails(Dictionary[int, Sequence[LayerDetail]]):
+    """Details of the layers of some candidates, by their index; worked out for all of them when the first are asked for, which takes
+    as long as all else that a report is made of.
+
+    Args:
+        indices: of the candidates.
+        find: works out the details of each.
+    """
+
+    def __init__(self, indices: Sequence[int], find: Callable[[], Sequence[Sequence[LayerDetail]]]) -> None:
+        self._indices, self._find = indices, find
+
+    @cached_property
+    def _details(self) -> dict[int, Sequence[LayerDetail]]:
+        return dict(zip(self._indices, self._find(), strict=True))
+
+    def __getitem__(self, index: int) -> Sequence[LayerDetail]:
+        return self._details[index]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._indices)
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def __contains__(self, index: object) -> bool:
+        return index in self._indices
 
 
 @dataclass(frozen=True, repr=False)

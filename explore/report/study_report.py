@@ -35,6 +35,7 @@ from baco.exploration.measure.session import measured_designs
 from baco.exploration.objective import Objective
 from baco.exploration.records import ProvenanceRecord
 from baco.exploration.report import Baseline, CostBound, ReportData, SearchRecord, write_report
+from baco.exploration.report.data import LaterDetails
 from baco.exploration.report.measured_costs import with_measurements
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.space import DesignSpace
@@ -95,8 +96,12 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
     for design_costs, predicted in zip(costs, merged.predictions, strict=True):
         design_costs.check(predicted)
     detailed = _detailed(candidates, candidates.index(best), objective)
-    details = layer_details(
-        cost_model, layers, [designs[i] for i in detailed], [layer_costs[i] for i in detailed]
+    details = partial(
+        layer_details,
+        cost_model,
+        layers,
+        [designs[i] for i in detailed],
+        [layer_costs[i] for i in detailed],
     )
     own = costs[candidates.index(best)]
     return ReportData(
@@ -127,7 +132,7 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
         if nearest
         else (),
         baseline=_baseline(space, best.tasks, layers, model, merged.others, known.workload),
-        details=dict(zip(detailed, details, strict=True)),
+        details=LaterDetails(detailed, details),
         find_neighbours=partial(search.neighbours, _predicted(best, own)),
     )
 
