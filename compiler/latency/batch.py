@@ -157,6 +157,16 @@ class HardwareBatch(MachineRates):
         columns = {name: torch.tensor([row[name] for row in rows], dtype=dtype) for name in rows[0]}
         return cls(**columns, timing=timings.pop())
 
+    @classmethod
+    def joined(cls, batches: Sequence[HardwareBatch]) -> HardwareBatch:
+        """Batches of one timing, whose fields have all rows, behind each other."""
+        values: dict[str, Any] = {
+            f.name: torch.cat([getattr(one, f.name) for one in batches])
+            for f in fields(cls)
+            if f.name != "timing"
+        }
+        return replace(batches[0], **values)
+
     @property
     def rate(self) -> Tensor:
         """Bytes a cycle between memory and accelerator: the slower of port and memory."""

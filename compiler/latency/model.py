@@ -427,16 +427,27 @@ def predict_changed(
     if rest:
         places, inner, mappings, macros, closer, before = zip(*rest, strict=True)
         hardware = HardwareBatch.of([accelerators[number] for number in places])
-        batch, rows, macro = LayerBatch.of(inner), MappingBatch.of(mappings), torch.tensor(macros)
-        given = torch.tensor(closer)
-        for twice, ones in zip(changes, found, strict=True):
-            machines = hardware if twice is None else hardware.doubled(twice)
-            predicted = _looked_at(latency(batch, rows, machines, macro), batch, rows, machines, given)
-            first = torch.tensor(before, dtype=predicted.cycles.dtype) / (2.0 if twice == "issue" else 1.0)
-            terms = predicted.terms.clone()
-            terms[TERMS.index("start")] += first
-            whole = predicted._replace(cycles=predicted.cycles + first, terms=terms)
-            ones |= {number: whole.take(torch.tensor([at])) for at, number in enumerate(places)}
+        batch, rows = LayerBatch.of(inner), MappingBatch.of(mappings)
+        # all changes in one batch, behind each other: many rows take little longer than few
+        machines = HardwareBatch.joined(
+            [hardware if twice is None else hardware.doubled(twice) for twice in changes]
+        )
+        if len(changes) > 1:
+            again = torch.arange(len(places)).repeat(len(changes))
+            batch, rows = batch.take(again), rows.take(again)
+        macro, given = (torch.tensor(which).repeat(len(changes)) for which in (macros, closer))
+        predicted = _looked_at(latency(batch, rows, machines, macro), batch, rows, machines, given)
+        dtype = predicted.cycles.dtype
+        share = torch.tensor([0.5 if twice == "issue" else 1.0 for twice in changes], dtype=dtype)
+        first = torch.outer(share, torch.tensor(before, dtype=dtype)).flatten()
+        terms = predicted.terms.clone()
+        terms[TERMS.index("start")] += first
+        whole = predicted._replace(cycles=predicted.cycles + first, terms=terms)
+        for start, ones in enumerate(found):
+            ones |= {
+                number: whole.take(torch.tensor([start * len(places) + at]))
+                for at, number in enumerate(places)
+            }
     return [[ones[number] for number in range(len(layers))] for ones in found]
 
 
