@@ -16,6 +16,7 @@ from baco.accel.verilog.system import SYSTEM_TOP, accelerator_modules, system_ve
 from baco.common.errors import InputError
 from baco.sim.toolchain import toolchain
 from tests.machines import PAIR, PLAIN, SMALL
+from tests.seeds import some
 
 
 def test_a_file_names_units_beside_it(tmp_path: Path) -> None:
@@ -58,7 +59,7 @@ def test_hardware_has_one_clock() -> None:
         system_verilog(system_of(["gemmini-default", "gemmini-default,clock_mhz=500.0"]))
 
 
-@pytest.mark.parametrize("count", [1, 2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", some(1, [2, 1, 4]))
 def test_verilator_finds_nothing_wrong_with_systems(count: int) -> None:
     tools = toolchain()
     lean = SMALL.replace(dataflow="OS", dma_requests=4)

@@ -20,6 +20,7 @@ from baco.exploration.objective import without_accuracy
 from baco.exploration.task_layers import LoweredTask
 from baco.exploration.weight_formats import nested_choices
 from baco.workloads.inputs.samples import read_samples
+from tests.seeds import some
 
 RANDOM = np.random.default_rng(3)
 SHAPES = {"a": (24, 3, 3, 3), "b": (16, 24, 1, 1), "c": (16, 5)}
@@ -157,7 +158,7 @@ def test_what_accuracy_needs(model: str, tmp_path: Path) -> None:
 FORMATS = {"dataflows": ["WS"], "units": ["none"], "technology": "published-45nm"}
 
 
-@pytest.mark.parametrize(("form", "size"), [("fp8-e5m2", 1), ("int16", 2)])
+@pytest.mark.parametrize(("form", "size"), some(1, [("fp8-e5m2", 1), ("int16", 2)]))
 def test_formats_of_elements_are_choices_too(model: str, tmp_path: Path, form: str, size: int) -> None:
     space = SPACE | FORMATS | {"input_formats": [form, "integer"]}
     baco.explore(model, space, "edp,accuracy", data=DATA, samples=60, out=tmp_path, progress=False)

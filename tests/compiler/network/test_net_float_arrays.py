@@ -70,7 +70,7 @@ def test_networks_of_all_operators(accelerator: Accelerator, name: str) -> None:
     run(getattr(small, name)(), accelerator)
 
 
-@pytest.mark.parametrize("seed", seeds(4, of=100))
+@pytest.mark.parametrize("seed", seeds(3, of=100))
 def test_random_networks(seed: int) -> None:
     run(RandomNetwork(seed).grow(15), (ROOMY, OTHER, WIDE)[seed % 3], seed)
 
@@ -231,7 +231,7 @@ def residual(seed: int) -> Network:
     return b.build()
 
 
-@pytest.mark.parametrize("seed", seeds(3, of=40))
+@pytest.mark.parametrize("seed", seeds(2, of=40))
 def test_residual_networks(seed: int) -> None:
     machine = (ROOMY, OTHER)[seed % 2]
     program = run(residual(seed), machine, seed, ("functional", "timed")[seed // 2 % 2])

@@ -88,8 +88,16 @@ def judged(model, *inputs):
     return found, [(np.asarray(real(found, values, n)), w) for n, w in zip(names, wanted, strict=True)]
 
 
-@pytest.mark.parametrize("kind", LIMITS, ids=str)
-@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "per_channel"),
+    [
+        # every kind either way, and either way some kind, every time
+        pytest.param(kind, per_channel, marks=[pytest.mark.slow] * ((number + per_channel) % 2))
+        for number, kind in enumerate(LIMITS)
+        for per_channel in (False, True)
+    ],
+    ids=str,
+)
 def test_operators_give_the_models_whole_numbers(kind, per_channel):
     model = Operators(kind, per_channel, **SHAPES)
     network, outputs = judged(model, drawn(2, 3, 9, 9))

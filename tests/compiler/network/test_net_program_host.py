@@ -270,7 +270,7 @@ OPERATORS: dict[str, Callable[[Sketch], None]] = {
 }
 
 
-@pytest.mark.parametrize("count", some(1, [10, 40]))
+@pytest.mark.parametrize("count", some(1, [10, 25]))
 @pytest.mark.parametrize("name", OPERATORS)
 def test_an_operator_on_random_views(name: str, count: int) -> None:
     sketch = Sketch(np.random.default_rng(list(name.encode())))

@@ -90,8 +90,8 @@ def explicit_cases(r: random.Random, machine: Accelerator, dataflow: Dataflow, c
 )
 def test_packed_weights(machine: Accelerator, engine: str) -> None:
     r = random.Random(machine.dim)
-    cases = product_cases(r, machine, 8) + convolution_cases(r, machine, 8)
-    cases += explicit_cases(r, machine, "WS", 4) + explicit_cases(r, machine, "OS", 4)
+    cases = product_cases(r, machine, 5) + convolution_cases(r, machine, 5)
+    cases += explicit_cases(r, machine, "WS", 3) + explicit_cases(r, machine, "OS", 3)
     assert wrong_layers(cases, machine, engine) == []
 
 

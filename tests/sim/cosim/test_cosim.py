@@ -46,6 +46,7 @@ DEFAULT = load_accelerator("gemmini-default")
 #: Of each machine, and as many as many times with the slow tests.
 STREAMS = {"whole": 33, "normal": 20, "scarce": 8, "plain": 15}
 EFFORT = pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.slow)])
+TWICE = pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.slow)])
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +86,7 @@ def sees_fault(accelerator: Accelerator, fault: tuple[str, str, str], folder: Pa
     return any(outcome.failed for streams in batches for outcome in simulator.play(streams))
 
 
-@EFFORT
+@TWICE
 @pytest.mark.parametrize("accelerator", [WHOLE, NORMAL, SCARCE, PLAIN, DEFAULT], ids=lambda one: one.name)
 def test_values_of_all_widths(accelerator: Accelerator, times: int) -> None:
     """Strides, configuration of loops that is written over, counters of every event; in large local memories, long loops."""
@@ -178,7 +179,7 @@ def numpy_digest(accelerator: Accelerator, stream: Stream) -> str:
     return f"{zlib.crc32(contents):08x}"
 
 
-@EFFORT
+@TWICE
 @pytest.mark.parametrize("accelerator", [WHOLE, NORMAL, SCARCE, PLAIN], ids=lambda one: one.name)
 def test_numpy_model_agrees(accelerator: Accelerator, times: int) -> None:
     count = times * (8 if accelerator is SCARCE else 20)

@@ -36,12 +36,13 @@ def both(folder: Path, machine: Accelerator, **job: object) -> tuple[Simulation,
     return timed, rtl
 
 
+@pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "machine",
     [SMALL, SCARCE, WHOLE_PLAIN, FLOATS, FEW_FLOATS, BLOCKS, WIDE_INTS],
     ids=lambda machine: machine.name,
 )
-def test_random_streams(machine: Accelerator, tmp_path: Path) -> None:
+def test_random_streams(machine: Accelerator, times: int, tmp_path: Path) -> None:
     """Explicit commands of all kinds in both dataflows, LOOP_WS and LOOP_CONV_WS, on fast and slow memories."""
     memories = (
         MainMemory(),
@@ -50,7 +51,8 @@ def test_random_streams(machine: Accelerator, tmp_path: Path) -> None:
         MainMemory(l2_kib=16),
     )
     path = tmp_path / "stream.txt"
-    for index in range(4 if machine in (SCARCE, FEW_FLOATS) else 12):  # whose streams take ten times as long
+    count = times * (2 if machine in (SCARCE, FEW_FLOATS) else 8)  # whose streams take ten times as long
+    for index in range(count):
         path.write_text(random_stream(machine, 7, index).text().split("\n", 1)[1])
         both(tmp_path, machine, stream=path, memory=memories[index % len(memories)])
 

@@ -39,7 +39,7 @@ THREE = System(
 )
 
 
-@pytest.mark.parametrize("system", some(2, [PAIR, MIXED, THREE]), ids=lambda one: one.name)
+@pytest.mark.parametrize("system", some(1, [MIXED, PAIR, THREE]), ids=lambda one: one.name)
 def test_the_verilog_is_clean_and_what_the_configuration_says(system: System) -> None:
     text = system_verilog(system, bus="axi4")
     assert lint(text, TOOLS.verilator, TOOLS.verilator_root, SYSTEM_BUS_TOP) == []
