@@ -84,6 +84,10 @@ class InterpolatedTables:
         return first * self.width
 
 
+def _itself(part: Values) -> Values:
+    return part
+
+
 class Parts(NamedTuple):
     """Parts of a whole: so many of one size, and one of what is left, which may be 0; None where parts need not be whole."""
 
@@ -95,7 +99,11 @@ class Parts(NamedTuple):
         """With something of each part in its place."""
         return Parts(self.count, of(self.size), None if self.rest is None else of(self.rest))
 
-    def total(self, of: Callable[[Values], Values], of_size: Values = None) -> Values:
+    def pair_total(self, of: Callable[[Values], Values] = _itself) -> Values:
+        """Sum of `of(part)` over the parts of all parts, which are parts themselves."""
+        return self.total(lambda parts: parts.total(of))
+
+    def total(self, of: Callable[[Values], Values] = _itself, of_size: Values = None) -> Values:
         """Sum of `of(part)` over all of them, of those of one size `of_size` each if that is known. `of(0)` must be 0."""
         full = self.count * (of(self.size) if of_size is None else of_size)
         return full if self.rest is None else full + of(self.rest)

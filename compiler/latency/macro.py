@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from typing import Any, TypeAlias
 
 import torch
@@ -59,7 +59,7 @@ def _shape(layers: LayerBatch, mappings: MappingBatch, a: TensorArrays) -> _Shap
     bounds = by_name(layers.bounds.expand_as(memory))
     tile = {name: smaller(inner[name], bounds[name]) for name in AXES}
     trips = {name: a.pieces(bounds[name], tile[name]) for name in AXES}
-    return _Shape(tile, bounds, trips, by_name(memory), by_name(mappings.rank[2].to(memory.dtype)))
+    return _Shape(tile, bounds, trips, by_name(memory), by_name(mappings.rank[-1].to(memory.dtype)))
 
 
 def macro_latency(
@@ -101,6 +101,8 @@ def by_kind(
         # fields that broadcast cannot be picked from: every kind for all rows
         parts = [(chosen, predict(layers, mappings, hardware)) for chosen, predict in kinds]
         return functools.reduce(lambda others, part: part[1].where(part[0], others), parts[1:], parts[0][1])
+    # only loops over blocks have an order here
+    mappings = replace(mappings, rank=mappings.rank[-1:])
     chosen_rows = [(chosen.expand(count).nonzero().flatten(), predict) for chosen, predict in kinds]
     return InstructionLatency.merged(
         [

@@ -46,7 +46,7 @@ def make_tiling(
     outer, bounds = by_name(scratchpad), by_name(layer.bounds.expand_as(scratchpad))
     block = {name: smaller(inner[name] * outer[name], bounds[name]) for name in AXES}
     tile = {name: smaller(inner[name], block[name]) for name in RESULT}
-    rank = by_name(mapping.rank[2].to(one.dtype))
+    rank = by_name(mapping.rank[-1].to(one.dtype))
     merge_rows(a, layer.plain > 0, (bounds, block, tile), (rank,))
     stay = torch.ones_like(one, dtype=torch.bool) if mapping.sums_stay is None else ~mapping.sums_stay
     return BatchTiling.make(

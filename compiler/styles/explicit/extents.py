@@ -236,9 +236,9 @@ class Tiling:
         of_tile = of(self.tile[name])
         return self._tiles[name].total(lambda tiles: tiles.total(of, of_tile))
 
-    def over_pairs(self, name: str, other: str, of: Callable[[Values, Values], Values]) -> Values:
-        """Sum of `of(extent, extent)` over the blocks along two dimensions; 0 where one extent is 0."""
-        return self.over_blocks(name, lambda x: self.over_blocks(other, lambda y: of(x, y)))
+    def pairs(self, name: str, other: str, of: Callable[[Values, Values], Values]) -> Parts:
+        """Blocks along one dimension, in place of each the blocks along another, and of these `of(extent, extent)`."""
+        return self._blocks[name].each(lambda x: self._blocks[other].each(lambda y: of(x, y)))
 
     def chunks(self, size: Values) -> Function:
         """How many pieces of at most `size` something takes."""
@@ -274,6 +274,11 @@ class Tiling:
     def pixel_runs(self) -> tuple[Values, Values, Values]:
         """Runs of pixels of all tiles."""
         return self.nested_count(PIXELS, self.tiles_counted)
+
+    @cached_property
+    def depth_chunks(self) -> Parts:
+        """Blocks along C, as how many pieces of the depth of a pass each is."""
+        return self._blocks["C"].each(self.chunks(self.depth))
 
     @cached_property
     def column_blocks(self) -> Values:

@@ -250,18 +250,15 @@ def count_input_loads(t: Tiling, image: ImageReach) -> LoadCounts:
     by_dim = t.chunks(t.dim)
 
     def positions(axis: ImageAxis, results: Values, window: Values) -> Values:
-        return a.where((results > 0) & (window > 0), axis.positions(results, window), 0 * results)
+        return axis.positions(results, window) * ((results > 0) & (window > 0))
 
     def lines(results: Values, window: Values) -> Values:
         # lines between those that windows cover are not loaded
         return a.smaller(positions(row, results, window), results * window)
 
-    def width(results: Values, window: Values) -> Values:
-        return positions(column, results, window)
-
-    all_lines = t.over_pairs("Q", "S", lines)
-    all_chunks = t.over_pairs("P", "R", lambda p, r: by_dim(width(p, r)))
-    all_positions = t.over_pairs("P", "R", width)
+    widths = t.pairs("P", "R", lambda results, window: positions(column, results, window))
+    all_lines = t.pairs("Q", "S", lines).pair_total()
+    all_chunks, all_positions = widths.pair_total(by_dim), widths.pair_total()
     over, _ = image.above.lost(t, first=True)
     under, _ = image.below.lost(t, first=False)
     left, left_edges = image.left.lost(t, first=True)
@@ -278,7 +275,7 @@ def count_input_loads(t: Tiling, image: ImageReach) -> LoadCounts:
         fills=brought * product([steps[name] for name in RELEVANT["I"]]),
         loads=times * slabs * inside_lines * all_chunks,
         zeros=times * slabs * ((all_lines - inside_lines) * all_chunks + inside_lines * edges),
-        rows=times * t.over_blocks("C", t.chunks(t.depth)) * all_lines * all_positions,
+        rows=times * t.depth_chunks.total() * all_lines * all_positions,
         spans=times * slabs * inside_lines * inside_positions,
         bytes=times * bounds["C"] * inside_lines * inside_positions,
         runs=times * slabs * runs,

@@ -49,7 +49,7 @@ class PassCounts:
 def count_passes(t: Tiling) -> PassCounts:
     """What `Passes` issues."""
     a, bounds, rows, tiles = t.a, t.bounds, t.pass_rows, t.tiles_counted
-    by_dim, by_depth = t.chunks(t.dim), t.chunks(t.depth)
+    by_dim = t.chunks(t.dim)
     chunks = rows.choose(
         a,
         rows.run.choose(a, *t.pixel_chunks),
@@ -63,11 +63,11 @@ def count_passes(t: Tiling) -> PassCounts:
         tiles["N"] * bounds["P"] * bounds["Q"],
     )
     columns = t.groups * t.column_blocks
-    steps = columns * bounds["R"] * bounds["S"] * t.over_blocks("C", by_depth)
+    steps = columns * bounds["R"] * bounds["S"] * t.depth_chunks.total()
     # sums that begin anew in the array over the whole reduction
-    chains = t.over_pairs(
-        "R", "S", lambda r, s: t.over_blocks("C", lambda c: a.pieces(r * s * by_depth(c), t.chain))
-    )
+    chains = t.pairs(
+        "R", "S", lambda r, s: t.depth_chunks.total(lambda chunks: a.pieces(r * s * chunks, t.chain))
+    ).pair_total()
     return PassCounts(
         passes=steps * chunks,
         weight_blocks=a.where(

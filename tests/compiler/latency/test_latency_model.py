@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +20,10 @@ from baco.bench import latency as bench
 from baco.bench.fit.explicit import fit, main, sample_of
 from baco.bench.latency import accuracy
 from baco.bench.sets.dataset import Dataset, read_dataset
+from baco.compiler.analysis.arrays import NUMPY, InterpolatedTables
 from baco.compiler.choice.choose import choose
 from baco.compiler.latency import HardwareBatch, LayerBatch, latency, predict_layers
-from baco.compiler.latency.arrays import TensorArrays
+from baco.compiler.latency.arrays import TensorArrays, larger, smaller
 from baco.compiler.latency.host import HOST_FEATURES, host_features
 from baco.compiler.latency.model import Constants, constants, explicit_latency
 from baco.compiler.latency.prediction import MOVED
@@ -218,6 +220,39 @@ def test_parts_of_a_whole() -> None:
     assert TensorArrays(relaxed=True).parts(whole, part).total(lambda x: x * x).tolist() == pytest.approx(
         [40.0, 48.0, 15.0]
     )
+
+
+@pytest.mark.parametrize(
+    "other", [torch.tensor([2.0, 1.0, 3.0, 2.0]), torch.tensor([2.0]), 2.0], ids=["same", "one", "number"]
+)
+@pytest.mark.parametrize(("mine", "reference"), [(larger, torch.maximum), (smaller, torch.minimum)])
+def test_extremes_have_the_gradients_of_pytorch(mine: Any, reference: Any, other: Any) -> None:
+    x = torch.tensor([1.0, 1.0, 5.0, 2.0], requires_grad=True)
+    inputs = [x]
+    if isinstance(other, torch.Tensor):
+        other = other.clone().requires_grad_()
+        inputs.append(other)
+    weights = torch.tensor([3.0, 5.0, 7.0, 11.0])
+    found, wanted = mine(x, other), reference(x, torch.as_tensor(other))
+    assert torch.equal(found, wanted)
+    assert torch.equal(mine(other, x), wanted)
+    slopes = [torch.autograd.grad((one * weights).sum(), inputs) for one in (found, wanted)]
+    assert all(map(torch.equal, *slopes))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "of"), [(NUMPY, np.asarray), (TensorArrays(), torch.tensor)], ids=["numpy", "tensors"]
+)
+def test_tables_are_interpolated_along_their_last_axis(arrays: Any, of: Any) -> None:
+    values = np.random.default_rng(0).integers(0, 100, (2, 3, 4, 6)).astype(float)
+    tables = InterpolatedTables(values)
+    i, j, last = [0.0, 2.0, 1.0, 1.0], [3.0, 0.0, 2.0, 2.0], [0.0, 5.0, 2.25, 4.5]
+    found = arrays.between(tables, arrays.place(tables, of(i), of(j)), of(last))
+    for table, row in zip(values, found, strict=True):
+        wanted = [
+            np.interp(x, np.arange(6), table[int(a), int(b)]) for a, b, x in zip(i, j, last, strict=True)
+        ]
+        assert np.asarray(row).tolist() == pytest.approx(wanted)
 
 
 # -------------------------------------------------------------------- fitting
