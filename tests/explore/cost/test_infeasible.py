@@ -12,7 +12,7 @@ from baco.bench.sets.spaces import published_space
 from baco.common.errors import InfeasibleError
 from baco.exploration.cost import infeasible
 from baco.exploration.cost.choice import default_cost_model
-from baco.exploration.cost.infeasible import impossible
+from baco.exploration.cost.infeasible import Impossible, impossible, infeasible_error
 from baco.exploration.cost.limits import limits_of
 from baco.exploration.cost.model import make_cost_model
 from baco.exploration.cost.program_rest import rest_in_space
@@ -236,3 +236,14 @@ def test_impossible_wishes_about_networks(
     with pytest.raises(InfeasibleError) as caught:
         explore(tmp_path / "wish", space, workload, samples=None)
     explore(tmp_path / "granted", granted(space, caught.value.hint or ""), workload)
+
+
+def test_the_least_power_is_that_of_designs_that_are_fast_enough() -> None:
+    """Slower ones take less power; of energy the least is the least of all."""
+    constraints = Constraints.model_validate({"power_mw": 2.0, "energy_uj": 3.0})
+    proof = Impossible({"power_mw": 4.0, "energy_uj": 6.0}, ())
+    message = infeasible_error(constraints, {}, 1200, proof).message
+    assert message == (
+        "no design can satisfy the constraints: power_mw <= 2 mW, but no design of the space that is fast enough is below"
+        " 4 mW; energy_uj <= 3 µJ, but no design of the space is below 6 µJ, in 1,200 evaluations"
+    )

@@ -23,9 +23,20 @@ from baco.exploration._database import row_digest
 from baco.exploration.candidate import Candidate
 from baco.exploration.front import nondominated, thin
 from baco.exploration.objective import Objective, metric
+from baco.exploration.records import DecidedPrograms
+from baco.exploration.rest import RestOfPrograms
 from baco.exploration.studies import kept
+from baco.exploration.studies.preparation import describe_setup
 from baco.exploration.studies.study import StudyRecord
-from tests.explore.study_helpers import PROVENANCE, batches, content, equal_states, new_study, small_workload
+from tests.explore.study_helpers import (
+    PROVENANCE,
+    batches,
+    content,
+    equal_states,
+    new_study,
+    small_space,
+    small_workload,
+)
 
 #: A measurement, as far as a study looks at it.
 RECORD = {"status": "measured", "cycles": 123, "reason": "", "activity": {"macs": 5}}
@@ -272,6 +283,17 @@ def test_a_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
                 reader.begin_session({**PROVENANCE, "samples": 1, "time_limit": None})
     StudyRecord.open(path).close()
     assert sorted(os.listdir(tmp_path)) == ["study.sqlite"]
+
+
+@pytest.mark.parametrize("units", [True, False])
+def test_a_space_has_the_choice_of_units_where_they_were_searched(tmp_path: Path, units: bool) -> None:
+    workload, space = small_workload(), dataclasses.replace(small_space(), search_units=True)
+    described = describe_setup(workload, space, Objective.parse("edp"), "fake", 0, "instruction", whole=True)
+    with StudyRecord.create(tmp_path / "study.sqlite", described, workload.tasks, PROVENANCE) as study:
+        study.keep_programs(DecidedPrograms(RestOfPrograms({"tiny": 1.0}, {"tiny": {4: ()}}, {}), units))
+        assert study.space().search_units == study.searches_units == units
+    with StudyRecord.open(tmp_path / "study.sqlite", read_only=True) as study:
+        assert study.space().search_units == study.searches_units == units
 
 
 def test_an_existing_study_is_not_overwritten(tmp_path: Path) -> None:
