@@ -66,8 +66,14 @@ def evaluated(archive: Archive, task: np.ndarray, rows: Genomes, order: np.ndarr
     return kept
 
 
-@pytest.mark.parametrize("model", ["instruction", "reference"])
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize(
+    ("network", "model"),
+    [
+        *((network, "instruction") for network in NETWORKS),
+        (NETWORKS[0], "reference"),
+        *(pytest.param(network, "reference", marks=pytest.mark.slow) for network in NETWORKS[1:]),
+    ],
+)
 def test_costs_do_not_depend_on_the_batch(network: str, model: str) -> None:
     archive = archive_of(network, SPACE, model)
     task, rows = random_rows(archive, 200)

@@ -75,7 +75,7 @@ CHECKS: dict[str, tuple[Callable[[conformance.Make, SearchSetup, conformance.Rec
     ),
 }
 #: A descent through all layers for each sample of a search that is long.
-LONG = {("dosa-published", "state"), ("dosa-published", "more budget")}
+LONG = {("dosa-published", check) for check in ("state", "more budget", "constraints, another base")}
 OBJECTIVES = ("edp", "latency,energy", "area", "edap")
 
 
