@@ -10,6 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from baco.common.errors import InputError
 from baco.workloads.inputs.load import load_network
 from baco.workloads.problem import Problem
+from tests.seeds import some
 from tests.workloads import torch_models
 
 MODELS = Path(torch_models.__file__)
@@ -58,7 +59,7 @@ def test_equals_the_built_in_network(name):
     assert imported.macs == counted_macs(name)
 
 
-@pytest.mark.parametrize("name", ["resnet50", "mobilenet_v2", "unet"])
+@pytest.mark.parametrize("name", some(2, ["resnet50", "unet", "mobilenet_v2"]))
 def test_fuses_what_the_built_in_network_fuses(name):
     def host(network):
         return Counter((op.kind, op.output.words) for op in network.host_operators)
