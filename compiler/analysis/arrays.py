@@ -173,8 +173,8 @@ class _Integers:
         return Parts(whole // size, size, whole % size)
 
 
-class _IntegerArrays(_Integers):
-    """`CountArrays` of numpy's integers."""
+class _Choices:
+    """Choices elementwise, by numpy."""
 
     def larger(self, a: Values, b: Values) -> Values:
         return np.maximum(a, b)
@@ -185,7 +185,11 @@ class _IntegerArrays(_Integers):
     def where(self, condition: Values, a: Values, b: Values) -> Values:
         return np.where(condition, a, b)
 
-    at_least, at_most = larger, smaller
+
+class _IntegerArrays(_Choices, _Integers):
+    """`CountArrays` of numpy's integers."""
+
+    at_least, at_most = _Choices.larger, _Choices.smaller
 
     def step(self, a: Values, b: Values) -> Values:
         return np.maximum(np.gcd(a, b), 1)
@@ -195,7 +199,7 @@ INTEGERS: CountArrays = _Integers()
 INTEGER_ARRAYS: CountArrays = _IntegerArrays()
 
 
-class _Numpy:
+class _Numpy(_Choices):
     """`Arrays` of numpy."""
 
     def up(self, x: Values) -> Values:
@@ -203,15 +207,6 @@ class _Numpy:
 
     def down(self, x: Values) -> Values:
         return np.floor(x + 1e-9)
-
-    def larger(self, a: Values, b: Values) -> Values:
-        return np.maximum(a, b)
-
-    def smaller(self, a: Values, b: Values) -> Values:
-        return np.minimum(a, b)
-
-    def where(self, condition: Values, a: Values, b: Values) -> Values:
-        return np.where(condition, a, b)
 
     def power(self, x: Values) -> Values:
         whole = np.rint(np.asarray(x)).astype(np.int64)

@@ -31,6 +31,7 @@ from baco.compiler.styles.macros.runs import (
     sign,
     tiles_loaded,
 )
+from baco.compiler.styles.macros.tile_rows import ConvExtents
 
 __all__ = [
     "CONSTANTS",
@@ -53,8 +54,8 @@ _ZEROS = 0.25
 
 
 @dataclass(frozen=True)
-class ConvTile:
-    """A full tile, at most the layer.
+class ConvTile(ConvExtents):
+    """A full tile, at most the layer, of results that are stored.
 
     Attributes:
         input_loads, weight_loads: how often each operand is loaded over the loops that do not choose its tile: over
@@ -63,13 +64,6 @@ class ConvTile:
         downsample: the macro's mode.
     """
 
-    images: Values
-    rows: Values
-    columns: Values
-    channels: Values
-    kernel_rows: Values
-    kernel_columns: Values
-    depth: Values
     input_loads: Values
     weight_loads: Values
     pixels: Values

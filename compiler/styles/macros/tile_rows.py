@@ -16,7 +16,7 @@ _NEAR = 1e-3
 
 @dataclass(frozen=True)
 class ConvExtents:
-    """Extents of a tile of a convolution, results before pooling.
+    """Extents of a tile of a convolution.
 
     Attributes:
         images, rows, columns, channels: of its results.
@@ -41,7 +41,8 @@ def product_tile_rows(i: Values, j: Values, k: Values, dim: Values) -> tuple[Val
 def conv_tile_rows(
     tile: ConvExtents, stride: Values, dilation: Values, downsample: Values, dim: Values
 ) -> tuple[Values, Values, Values]:
-    """Rows that weights, inputs and results of a tile of LOOP_CONV_WS take: whole numbers; `downsample` is 0 or 1."""
+    """Rows that weights, inputs and results of a tile of LOOP_CONV_WS take: whole numbers; `downsample` is 0 or 1, results of the tile are
+    those before pooling."""
     height = (tile.rows * stride + (tile.kernel_rows - 1) * dilation) >> downsample
     width = (tile.columns * stride + (tile.kernel_columns - 1) * dilation) >> downsample
     blocks = -(-tile.channels // dim)
