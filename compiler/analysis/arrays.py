@@ -57,7 +57,7 @@ class Arrays(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class InterpolatedTables:
-    """InterpolatedTables of one shape, `values[n]`, whose last axis is interpolated."""
+    """Tables of one shape, `values[n]`, whose last axis is interpolated."""
 
     values: NDArray[np.float64]
 

@@ -25,7 +25,6 @@ from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
 from baco.compiler.styles.explicit.extents import LOOP, PIXELS, REDUCTION
 from baco.compiler.styles.macros.cycles import (
     ConvTile,
-    MacroConstants,
     MacroCycles,
     MacroLayer,
     ProductTile,
@@ -62,24 +61,14 @@ def _shape(layers: LayerBatch, mappings: MappingBatch, a: TensorArrays) -> _Shap
     return _Shape(tile, bounds, trips, by_name(memory), by_name(mappings.rank[-1].to(memory.dtype)))
 
 
-def macro_latency(
-    layers: LayerBatch,
-    mappings: MappingBatch,
-    hardware: HardwareBatch,
-    a: TensorArrays,
-    constants: MacroConstants | None = None,
-) -> InstructionLatency:
-    """Latency of a batch of mappings in macro form. Rows that have no macro form get numbers that mean nothing."""
-    return by_kind(layers, mappings, hardware, macro_kinds(layers, a, constants))
-
-
-def macro_kinds(layers: LayerBatch, a: TensorArrays, constants: MacroConstants | None = None) -> list[Kind]:
-    """Which layers are carried out by LOOP_WS, which by LOOP_CONV_WS, and what predicts either."""
+def macro_kinds(layers: LayerBatch, a: TensorArrays) -> list[Kind]:
+    """Which layers are carried out by LOOP_WS, which by LOOP_CONV_WS, and what predicts either; rows that have no macro form get numbers
+    that mean nothing."""
     product = layers.plain > 0.5
 
     def predicted_by(formula: Callable[..., MacroCycles]) -> Callable[..., InstructionLatency]:
         return lambda layers, mappings, hardware: _terms(
-            formula(a, hardware, layers, _shape(layers, mappings, a), constants)
+            formula(a, hardware, layers, _shape(layers, mappings, a))
         )
 
     return [(product, predicted_by(_product)), (~product, predicted_by(_convolution))]
@@ -133,7 +122,7 @@ def schedule_latency(
     accelerator: Accelerator,
     twice: Resource | None = None,
 ) -> InstructionLatency:
-    """As `macro_latency`, of one schedule: what its tiles, order and kept operands say, which need not be what a mapping
+    """As `baco.compiler.latency.model.latency`, of one macro schedule: what its tiles, order and kept operands say, which need not be what a mapping
     would be realised by. Raises InfeasibleError if it cannot be carried out.
 
     Args:
@@ -154,7 +143,6 @@ def _product(
     machine: MachineRates,
     layers: LayerBatch,
     shape: _Shape,
-    constants: MacroConstants | None,
 ) -> MacroCycles:
     dim, bounds, rank = machine.dim, shape.bounds, shape.rank
 
@@ -180,7 +168,6 @@ def _product(
             kept,
             kept,
         ),
-        constants,
     )  # fmt: skip
 
 
@@ -201,7 +188,6 @@ def _convolution(
     machine: MachineRates,
     layers: LayerBatch,
     shape: _Shape,
-    constants: MacroConstants | None,
 ) -> MacroCycles:
     tile, bounds, problem = shape.tile, shape.bounds, layers.problem
     pooled = layers.pool_size > 0.5
@@ -237,7 +223,6 @@ def _convolution(
             tile["N"], parts[0], parts[1], tile["K"], tile["S"], tile["R"], tile["C"], torch.where(packed, trips["K"], inputs),
             torch.where(packed, spatial, weights), pixels, down.to(pixels.dtype),
         ),
-        constants,
     )  # fmt: skip
 
 

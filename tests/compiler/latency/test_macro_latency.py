@@ -10,9 +10,9 @@ from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
 from baco.bench.layer_shapes import layer_shapes
 from baco.compiler.latency import schedule_cycles
-from baco.compiler.latency.arrays import TensorArrays
 from baco.compiler.latency.batch import HardwareBatch, LayerBatch
-from baco.compiler.latency.macro import macro_latency
+from baco.compiler.latency.model import latency
+from baco.compiler.latency.prediction import InstructionLatency
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.batch import MappingBatch
 from baco.compiler.mapping.nest import Mapping
@@ -52,6 +52,14 @@ def _batches(cases):
     return LayerBatch.of(layers), MappingBatch.of(mappings), HardwareBatch.of(accelerators)
 
 
+def macro_latency(
+    layers: LayerBatch, mappings: MappingBatch, hardware: HardwareBatch, *, relaxed: bool = False
+) -> InstructionLatency:
+    """Of mappings that macros carry out, all of them."""
+    macro = torch.ones_like(mappings.rows, dtype=torch.bool)
+    return latency(layers, mappings, hardware, macro, relaxed=relaxed)
+
+
 def test_same_as_the_compilers():
     """Mappings cost what the schedules cost that realise them."""
     r = random.Random(1)
@@ -64,7 +72,7 @@ def test_same_as_the_compilers():
             continue
         cases.append((layer, mapping, accelerator))
     layers, mappings, hardware = _batches(cases)
-    cycles, terms, *_ = macro_latency(layers, mappings, hardware, TensorArrays())
+    cycles, terms, *_ = macro_latency(layers, mappings, hardware)
     assert terms.shape == (5, 400)
     macros, floats, uneven = 0, 0, 0
     for n, (layer, mapping, accelerator) in enumerate(cases):
@@ -90,7 +98,7 @@ def test_same_for_the_compilers_choice():
         cases.append((layer, mapping_of(layer, schedule, DEFAULT), DEFAULT))
         wanted.append(schedule_cycles(layer, schedule, DEFAULT))
     layers, mappings, hardware = _batches(cases)
-    cycles = macro_latency(layers, mappings, hardware, TensorArrays()).cycles
+    cycles = macro_latency(layers, mappings, hardware).cycles
     assert cycles.tolist() == pytest.approx(wanted, rel=1e-6)
 
 
@@ -115,7 +123,7 @@ def test_gradients():
                     mapping.flow,
                     mapping.copies,
                 )
-                return macro_latency(arguments[0], changed, arguments[1], TensorArrays(relaxed=True))[0].sum()
+                return macro_latency(arguments[0], changed, arguments[1], relaxed=True)[0].sum()
 
             cycles(factors).backward()
             assert factors.grad is not None
@@ -135,10 +143,10 @@ def test_batches_in_single_precision():
     r = random.Random(6)
     cases = [_case(r) for _ in range(100)]
     layers, mappings, accelerators = zip(*cases, strict=True)
-    double, *_ = macro_latency(*_batches(cases), TensorArrays())
+    double, *_ = macro_latency(*_batches(cases))
     single, *_ = macro_latency(
         LayerBatch.of(layers, torch.float32), MappingBatch.of(mappings, torch.float32),
-        HardwareBatch.of(accelerators, torch.float32), TensorArrays(),
+        HardwareBatch.of(accelerators, torch.float32),
     )  # fmt: skip
     assert single.dtype == torch.float32
     assert ((single / double - 1).abs() < 1e-3).float().mean() > 0.97
